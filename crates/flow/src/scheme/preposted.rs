@@ -26,8 +26,11 @@
 //! Where this departs from L: a count rides on the last packet of a message if that has two bytes to spare, instead of
 //! in every header; what does not ride waits for the next message or the threshold. A credit packet that the link
 //! refuses as it writes is taken back, and made anew when the timer has run out, with all that is owed by then: its
-//! bytes have not left. The backlog goes on when the message that brought the credits has been handled, not before
-//! (notes, 6): its order is the same, but a credit packet may leave where the count could have ridden on what waited.
+//! bytes have not left. An injected message that finds no credit goes by no rendezvous: a program counts it as sent and
+//! may fall silent, and a rendezvous needs it. It is refused to its program for a while (`egress/holding.rs` in
+//! `tidegate-message`), and then waits in the backlog; either way it has waited (L §4.3). The backlog goes on when the
+//! message that brought the credits has been handled, not before (notes, 6): its order is the same, but a credit packet
+//! may leave where the count could have ridden on what waited.
 //!
 //! Invariants, for each sender and receiver:
 //! * credits held + messages sent and not processed + credits travelling + credits owed = buffers of the connection;
@@ -76,6 +79,8 @@ struct Peer {
     filling: Filling,
     /// We as sender: what the message in that buffer has been through.
     past: Past,
+    /// We as sender: a message found no credit, and none has left since.
+    was_short: bool,
     /// We as receiver: credits owed, for buffers that were posted again.
     owed: u32,
     /// We as receiver: buffers of the connection.
@@ -88,7 +93,7 @@ impl Initial for Peer {
 
     fn initial(&buffers: &u32, _: PeerId) -> Self {
         let (credits, filling) = (CreditCounter::new(buffers), Filling::Idle);
-        Peer { credits, filling, past: Past::Fresh, owed: 0, buffers }
+        Peer { credits, filling, past: Past::Fresh, was_short: false, owed: 0, buffers }
     }
 }
 
@@ -288,11 +293,13 @@ impl Preposted {
         }
         let mut credit = peer.credits.take(1);
         if credit.count() == 0 {
+            peer.was_short = true;
             return Answer::Announce;
         }
         credit.spend();
         credit.end();
-        peer.past = past;
+        // The message that was short has waited in the backlog, or with the program, which was told to try again.
+        peer.past = if std::mem::take(&mut peer.was_short) { Past::Waited } else { past };
         Credits::new(peer.filling.begin(wanted, self.packets)).into()
     }
 

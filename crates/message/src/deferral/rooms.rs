@@ -228,8 +228,9 @@ impl Rooms {
     /// The receiver has dropped all of a batch but those that it has matched, a bit each.
     pub(crate) fn acknowledge(&mut self, from: PeerId, matched: u32) -> Result<Acknowledgement, Malformed> {
         let deferred = self.of(from).deferred.as_mut().ok_or(Malformed)?;
+        let batch = deferred.batch.take_if(|batch| u64::from(matched) >> batch.len() == 0).ok_or(Malformed)?;
         let mut waiting = Vec::new();
-        for (number, (at, send)) in deferred.batch.take().ok_or(Malformed)?.into_iter().enumerate() {
+        for (number, (at, send)) in batch.into_iter().enumerate() {
             // One that is through is no longer in the list, and its place may be another's.
             let Some(entry) = deferred.list.get_mut(at).filter(|entry| entry.send == send) else { continue };
             match matched >> number & 1 != 0 {
@@ -260,6 +261,13 @@ impl Rooms {
         let entry = deferred.list.get_mut(at)?;
         entry.stage = Stage::Offered;
         Some(entry.send)
+    }
+
+    /// Whether a send is one that was offered, which alone can be accepted.
+    pub(crate) fn check_offered(&self, from: PeerId, at: Place) -> Result<(), Malformed> {
+        let deferred = self.peers.get(from).and_then(|towards| towards.deferred.as_ref()).ok_or(Malformed)?;
+        let entry = deferred.list.get(at).ok_or(Malformed)?;
+        if entry.stage == Stage::Offered { Ok(()) } else { Err(Malformed) }
     }
 
     /// The receiver declines what was offered.
@@ -356,6 +364,7 @@ mod tests {
         let (mut rooms, places) = full(4);
         rooms.next_batch(A);
         rooms.remove(A, places[0]);
+        assert_eq!(rooms.acknowledge(A, 0b1_0000).err(), Some(Malformed), "there are four");
         let acknowledgement = rooms.acknowledge(A, 0b101).expect("there is a batch");
         assert_eq!(acknowledgement.matched, [Key(2)], "the first is through already");
         rooms.remove(A, places[2]);
@@ -372,8 +381,9 @@ mod tests {
         let pattern = Pattern { tag: 1, ignore: 0, ..ANY };
         assert_eq!(rooms.offer(A, Queue::Untagged, &pattern), None, "it is in the other queue");
         assert_eq!(rooms.decline(A, places[1]), Err(Malformed), "nothing is offered");
+        assert_eq!(rooms.check_offered(A, places[1]), Err(Malformed));
         assert_eq!(rooms.offer(A, Queue::Tagged, &pattern), Some(Key(1)));
-        assert_eq!(rooms.decline(A, places[1]), Ok(()));
+        assert_eq!((rooms.check_offered(A, places[1]), rooms.decline(A, places[1])), (Ok(()), Ok(())));
         assert_eq!(rooms.offer(A, Queue::Tagged, &ANY), Some(Key(0)), "the first that fits");
         assert_eq!(rooms.first(A), None, "none goes past one that is offered (W3)");
         rooms.remove(A, places[0]);

@@ -16,7 +16,8 @@
 //! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer;
 //!   beyond, dropped.
 //! - a batch of deferral notices: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why that is bounded: a
-//!   batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped.
+//!   batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped. Those of a batch that
+//!   take turns are asked for later; each has a receive, and counts as what is pulled (below).
 //! - a query: one answer, whose payload travels only if nothing else waits. Why that is bounded: a query that comes
 //!   before the answer has left is dropped.
 //! - a question whether we are free (`Booking`): one answer (`Booked`). Why that is bounded: of each peer one question

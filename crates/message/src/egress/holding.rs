@@ -16,7 +16,10 @@
 //! patient. So one that waits for a processor is given as much time on one as our patience, but for no longer than
 //! [`STARVED_MOST`]. That is many turns of a scheduler; it is little beside [`REST`], because some systems keep the
 //! accounts of processes that compute so rarely that they seem to wait. And as our own process may have waited for a
-//! processor while the receiver had its time, tries go on for another [`ASKED_EVERY`] after that.
+//! processor while the receiver had its time, tries go on for another [`ASKED_EVERY`] after that. (A retry timer that
+//! the user has made longer than this may leave no try in that time.)
+//!
+//! With `none` nothing says that a receiver has moved, so what began with a wait ends after [`REST`] only.
 
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
@@ -80,7 +83,8 @@ impl Hold {
 }
 
 /// Our patience, which began at `begun`, is over: whether to go on trying to send to a peer all the same. `ran`: how
-/// long its process has been on a processor, if it is on one now or waits for one.
+/// long its process has been on a processor, if it is on one now or waits for one. Whoever is tried, one is asked about
+/// at a time, and the last while of one is that of all.
 pub(super) fn tries_on(
     asked: &mut Option<Asked>,
     of: PeerId,
@@ -89,23 +93,19 @@ pub(super) fn tries_on(
     now: Instant,
 ) -> bool {
     let before = asked.filter(|before| before.since >= begun);
+    if let Some(before) = before
+        && (now < before.next || before.is_last)
+    {
+        return now < before.next;
+    }
     let since = before.map_or(now, |before| before.since);
-    let next = now + ASKED_EVERY;
-    let Some(mut known) = before.filter(|before| before.of == of) else {
-        let ran = ran();
-        *asked = Some(Asked { of, since, ran, next, is_last: ran.is_none() });
-        return now.since(since) < STARVED_MOST;
-    };
-    if now < known.next {
-        return true;
-    }
-    known.next = next;
-    let was_last = std::mem::replace(&mut known.is_last, true);
-    if !was_last && let (Some(first), Some(ran)) = (known.ran, ran()) {
-        known.is_last = ran.saturating_sub(first) >= patience || now.since(since) >= STARVED_MOST;
-    }
-    *asked = Some(known);
-    !was_last
+    // Of another one than before it is not known yet how long it has been on a processor.
+    let first = before.filter(|before| before.of == of).and_then(|before| before.ran);
+    let ran = ran();
+    let has_had_its_time = first.zip(ran).is_some_and(|(first, ran)| ran.saturating_sub(first) >= patience);
+    let is_last = ran.is_none() || has_had_its_time || now.since(since) >= STARVED_MOST;
+    *asked = Some(Asked { of, since, ran: first.or(ran), next: now + ASKED_EVERY, is_last });
+    true
 }
 
 impl Holding {
@@ -115,10 +115,12 @@ impl Holding {
         self != Holding::Idle
     }
 
-    /// What was waited for has come.
-    pub(super) fn end_if(&mut self, has_come: bool) {
-        if has_come {
-            *self = Holding::Idle;
+    /// A peer to whom a message was refused has moved. While another one is given time on a processor that ends
+    /// nothing: else there would be no end to it where many take turns.
+    pub(super) fn end_by(&mut self, peer: PeerId, asked: Option<Asked>) {
+        match *self {
+            Holding::Since(begun) if asked.is_some_and(|asked| asked.since >= begun && asked.of != peer) => {}
+            _ => *self = Holding::Idle,
         }
     }
 
@@ -239,15 +241,43 @@ mod tests {
 
     #[test]
     fn who_is_asked_how_it_does_is_asked_rarely() {
-        let (mut held, mut times) = (Held::default(), 0);
-        for moment in 0..50_000 {
-            let ran = || {
-                times += 1;
-                Some(0)
-            };
-            assert!(refuse(&mut held, 0, moment, ran));
+        for peers in 1..4 {
+            let (mut held, mut times) = (Held::default(), 0);
+            for moment in 0..50_000 {
+                let ran = || {
+                    times += 1;
+                    Some(0)
+                };
+                assert!(refuse(&mut held, moment as u32 % peers, moment, ran));
+            }
+            assert!((40..=50).contains(&times), "{times}, {peers} peers");
         }
-        assert!((40..=50).contains(&times), "{times}");
+    }
+
+    #[test]
+    fn receivers_that_sleep_are_tried_for_one_last_while_together() {
+        let mut held = Held::default();
+        let refused = (0..50_000).take_while(|moment| refuse(&mut held, *moment as u32 % 2, *moment, || None)).count();
+        assert!((3_000..3_100).contains(&refused), "{refused}");
+    }
+
+    #[test]
+    fn who_moves_meanwhile_does_not_begin_the_time_of_another_anew() {
+        let mut held = Held::default();
+        let refused = (0..1_000_000).step_by(50).take_while(|moment| {
+            let is_refused = refuse(&mut held, 0, *moment, || Some(7));
+            if *moment > 2_000 && moment % 10_000 == 0 {
+                held.0.end_by(PeerId(1), held.1);
+            }
+            is_refused
+        });
+        assert!((102_000 / 50..105_000 / 50).contains(&refused.count()));
+        assert!(matches!(held.0, Holding::RestUntil(_)));
+        held.0.end_by(PeerId(1), held.1);
+        assert_eq!(held.0, Holding::Idle, "somebody has moved: the next wait is another's");
+        assert!(refuse(&mut held, 0, 2_000_000, || Some(7)) && refuse(&mut held, 0, 2_010_000, || Some(7)));
+        held.0.end_by(PeerId(0), held.1);
+        assert_eq!(held.0, Holding::Idle, "it has moved itself");
     }
 
     #[test]

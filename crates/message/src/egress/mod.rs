@@ -411,7 +411,9 @@ impl<B: Buffer> Egress<B> {
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
         let Some((waited_for, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };
-        self.holding.end_if(was_refused);
+        if was_refused {
+            self.holding.end_by(to, self.asked);
+        }
         let Some(cause) = waited_for else { return };
         self.waits.end(to, cause);
         self.delayed.peers -= 1;

@@ -24,13 +24,15 @@ impl<B: Buffer> Egress<B> {
         let hold = &mut self.lanes.of(to).hold;
         if std::mem::take(&mut hold.is_on_trial) && refusals < 2 {
             // What was refused before has left.
-            self.holding.end_if(hold.end());
+            if hold.end() {
+                self.holding.end_by(to, self.asked);
+            }
         }
-        hold.is_holding = true;
         if !hold.has_given_up {
             let mut ran = || mailboxes.processor_time(to);
             let tries_on = |begun| tries_on(&mut self.asked, to, &mut ran, (begun, patience), now);
             if self.holding.refuse(patience, now, tries_on) {
+                hold.is_holding = true;
                 return true;
             }
         }

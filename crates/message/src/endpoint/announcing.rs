@@ -22,10 +22,11 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Sends a request to send for a short message whose first packet has no credit, as flow control wants; a message
-    /// of any other kind waits.
+    /// of any other kind waits. So does an injected one: to its program it counts as sent, and a program that has sent
+    /// all may not be there to answer a clear to send.
     #[cold]
     pub(super) fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
-        let may_be_announced = message.may_be_announced();
+        let may_be_announced = !inject && message.may_be_announced();
         let has_room =
             |spans, eager| self.deferral.rooms.has_instead(to, eager, Memory::<L::Buffer>::announce_cost(spans));
         match message {

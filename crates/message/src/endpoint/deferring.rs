@@ -187,7 +187,8 @@ impl<L: Link> Endpoint<L> {
 
     /// The receiver accepts what we offered: it has set it aside, and will pull it later.
     pub(super) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
-        self.offered_at(from, key).ok_or(Malformed)?;
+        let at = self.offered_at(from, key).ok_or(Malformed)?;
+        self.deferral.rooms.check_offered(from, at)?;
         self.end_deferral(key);
         Ok(())
     }

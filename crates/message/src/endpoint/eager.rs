@@ -63,7 +63,7 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     fn must_hold(&mut self, to: PeerId, send: &Send<L::Buffer>, step: Option<&Step>) -> bool {
         let is_stuck = match step {
-            Some(step) => matches!(step, Step::NoCredits | Step::Full),
+            Some(step) => matches!(step, Step::NoCredits | Step::Full | Step::Announce),
             None if self.presence.lost(to).is_some() => false,
             None => !self.egress.is_idle(to) || !self.egress.has_credits_for(to, Outgoing::eager_packets(send)),
         };

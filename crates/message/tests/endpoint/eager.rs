@@ -247,7 +247,8 @@ fn what_is_injected_leaves_before_its_sender_falls_silent_though_it_is_refused_a
 #[test]
 fn what_is_injected_leaves_before_its_sender_falls_silent_though_its_receiver_waits_for_a_processor() {
     let (patience, between) = (Duration::from_millis(2), Duration::from_micros(50));
-    for scheme in [SchemeName::Static, SchemeName::Dynamic, SchemeName::Rnr, SchemeName::SharedWindow] {
+    let posted = [SchemeName::Rnr, SchemeName::Preposted, SchemeName::Growing, SchemeName::SharedWindow];
+    for scheme in [SchemeName::Static, SchemeName::Dynamic].into_iter().chain(posted) {
         let mut world = Setup { patience, slots: 4, scheme, ..Setup::new(2) }.build();
         let receives: Vec<_> = (0..40).map(|_| world.receive(1).tagged(0).capacity(8).post()).collect();
         let (mut ran, mut turns, mut next) = (Duration::ZERO, 0, world.now());
@@ -273,6 +274,27 @@ fn what_is_injected_leaves_before_its_sender_falls_silent_though_its_receiver_wa
         for (n, receive) in receives.into_iter().enumerate() {
             assert_eq!(world.bytes(receive), [n as u8; 8], "{scheme}, {n}");
         }
+    }
+}
+
+/// A rendezvous needs its sender, and to its program an injected message has been sent.
+#[test]
+fn what_is_injected_without_a_credit_goes_by_no_rendezvous() {
+    for scheme in [SchemeName::Preposted, SchemeName::Growing] {
+        let mut world = Setup { slots: 3, scheme, ..Setup::new(2) }.build();
+        world.pause(1);
+        let send = |world: &mut World, n: u8, inject| {
+            let send = world.send(0).to(1).tagged(0).bytes(&[n; 8]);
+            if inject { send.inject().post() } else { send.post() }
+        };
+        (0..10).for_each(|n| _ = send(&mut world, n, true));
+        assert_eq!(world.counter(0, Counter::MessagesRendezvous), 0, "{scheme}");
+        (10..20).for_each(|n| _ = send(&mut world, n, false));
+        assert_eq!(world.counter(0, Counter::MessagesRendezvous), 10, "{scheme}");
+        world.resume(1);
+        let receives: Vec<_> = (0..20).map(|_| world.receive(1).tagged(0).capacity(8).post()).collect();
+        world.settle();
+        receives.into_iter().enumerate().for_each(|(n, receive)| assert_eq!(world.bytes(receive), [n as u8; 8]));
     }
 }
 

@@ -109,6 +109,24 @@ fn messages_cost_a_credit_for_each_buffer_and_without_one_are_announced() {
     assert!(endpoint.announces_behind_others());
 }
 
+/// Whoever injects is told to try again, and the message waits with its program instead of the backlog. It counts all
+/// the same (L §4.3), or a connection would never grow.
+#[test]
+fn a_message_that_found_no_credit_has_waited_wherever_it_was_meanwhile() {
+    let mut endpoint = endpoint(SchemeName::Growing, |of| of.per_connection = 1);
+    let waited = |packets: Vec<Packet>| packets.iter().map(|packet| packet.header.has_waited()).collect::<Vec<_>>();
+    let credit = |endpoint: &mut FlowControl| {
+        endpoint.handle_retrieved(PEER, &Packet::with_credits(PacketKind::Credit, 1)).unwrap();
+    };
+    assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![false]));
+    assert_eq!(send(&mut endpoint, 1, NOW).err(), Some(Answer::Announce));
+    assert_eq!(send(&mut endpoint, 1, NOW).err(), Some(Answer::Announce));
+    credit(&mut endpoint);
+    assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![true]));
+    credit(&mut endpoint);
+    assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![false]));
+}
+
 /// A link that takes some packets only: the message goes on in the same buffer, for the same credit.
 #[test]
 fn a_buffer_that_is_filled_in_part_costs_one_credit_and_one_that_is_not_begun_none() {
