@@ -263,18 +263,20 @@ impl Rooms {
         Some(entry.send)
     }
 
-    /// Whether a send is one that was offered, which alone can be accepted.
-    pub(crate) fn check_offered(&self, from: PeerId, at: Place) -> Result<(), Malformed> {
-        let deferred = self.peers.get(from).and_then(|towards| towards.deferred.as_ref()).ok_or(Malformed)?;
-        let entry = deferred.list.get(at).ok_or(Malformed)?;
-        if entry.stage == Stage::Offered { Ok(()) } else { Err(Malformed) }
+    /// A send that was offered, which alone can be accepted or declined.
+    fn offered(&mut self, from: PeerId, at: Place) -> Result<&mut Deferred, Malformed> {
+        let deferred = self.of(from).deferred.as_mut().ok_or(Malformed)?;
+        deferred.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Malformed)
+    }
+
+    /// Whether the receiver may accept this.
+    pub(crate) fn check_offered(&mut self, from: PeerId, at: Place) -> Result<(), Malformed> {
+        self.offered(from, at).map(|_| ())
     }
 
     /// The receiver declines what was offered.
     pub(crate) fn decline(&mut self, from: PeerId, at: Place) -> Result<(), Malformed> {
-        let deferred = self.of(from).deferred.as_mut().ok_or(Malformed)?;
-        let entry = deferred.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Malformed)?;
-        entry.stage = Stage::Dropped;
+        self.offered(from, at)?.stage = Stage::Dropped;
         Ok(())
     }
 
