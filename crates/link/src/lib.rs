@@ -8,12 +8,14 @@
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
+//! | [`Bias`] | exclusion that costs its usual side no locked instruction |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`], [`since_epoch`] | the clock |
 //! | [`log`] | where log lines go: the provider hands them to libfabric |
 //!
 //! `unsafe` is allowed here and in `tidegate-ofi` only; each block says why it is sound.
 
+mod bias;
 mod boot;
 mod clock;
 pub mod fabric;
@@ -26,6 +28,7 @@ pub mod shm;
 pub mod stats;
 pub mod trouble;
 
+pub use bias::Bias;
 pub use clock::{now, since_epoch};
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};

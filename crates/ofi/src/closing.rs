@@ -6,6 +6,7 @@
 use crate::bindings::FI_LOG_EP_CTRL;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, Result};
+use crate::flight::{Crew, Flight};
 use crate::lock::Entered;
 use crate::log;
 use crate::reach;
@@ -59,8 +60,8 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
         if look == Look::Over || now.duration_since(begun) >= timeout {
             enter(endpoint, |entered| endpoint.say_goodbye(look == Look::Over, entered))?;
             flush(endpoint, now + FLUSH_MOST)?;
-            if let Some(await_pilot) = enter(endpoint, |entered| endpoint.leave(entered))? {
-                await_pilot();
+            for await_thread in enter(endpoint, |entered| endpoint.leave(entered))? {
+                await_thread();
             }
             return Ok(0);
         }
@@ -160,9 +161,9 @@ impl Endpoint {
         self.state.get(entered).active.as_mut().is_none_or(|active| active.engine.link_mut().flush())
     }
 
-    /// Takes the endpoint out of all lists. If it was the domain's last one, so that the pilot ends, the caller has to
+    /// Takes the endpoint out of all lists. If it was the domain's last one, so that our threads end, the caller has to
     /// call what is returned, outside of the domain.
-    fn leave(self: &Arc<Self>, entered: &mut Entered) -> Option<impl FnOnce() + use<>> {
+    fn leave(self: &Arc<Self>, entered: &mut Entered) -> Vec<impl FnOnce() + use<>> {
         self.remove_own_wakes(entered);
         if let Some(active) = &mut self.state.get(entered).active {
             reach::count(active.engine.link());
@@ -171,7 +172,9 @@ impl Endpoint {
         self.leave_lists(entered);
         self.state.get(entered).active = None;
         let is_last = self.domain.state.get(entered).endpoints.is_empty();
-        self.domain.pilot.as_ref().filter(|_| is_last).and_then(|pilot| pilot.end())
+        let pilot = self.domain.pilot.iter().map(|pilot| &**pilot as &dyn Crew);
+        let standby = self.domain.standby.iter().map(|standby| &**standby as &dyn Crew);
+        pilot.chain(standby).filter(|_| is_last).filter_map(Flight::end).collect()
     }
 
     /// Ends the sends that have not left with an error, as far as their queue has room for errors. The user is told how

@@ -11,9 +11,10 @@ use crate::object::{Fid, Object};
 use crate::parameter::{Progress, Settings};
 use crate::pilot::Pilot;
 use crate::region::Regions;
+use crate::standby::Standby;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
-use tidegate_link::Maker;
+use tidegate_link::{Bias, Maker};
 
 /// A domain.
 #[repr(C)]
@@ -29,6 +30,8 @@ pub struct Domain {
     pub state: Guarded<State>,
     /// Makes progress while the application does not, if the user wants that.
     pub pilot: Option<Arc<Pilot>>,
+    /// Goes on with what the application leaves to do when it stops calling, unless the user wants no thread.
+    pub standby: Option<Arc<Standby>>,
     lock: DomainLock,
     poisoned: AtomicBool,
     maker: Maker,
@@ -52,14 +55,17 @@ impl Domain {
     /// The object that `fi_domain` hands out.
     pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Result<Domain> {
         let pilot = (settings.progress == Progress::Thread).then(|| Pilot::new().map(Arc::new)).transpose()?;
+        let standby = (settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
+        let has_guest = standby.is_some() && !Bias::is_supported();
         Ok(Domain {
             fid: Fid::new(fid),
             fabric,
             settings,
             virtual_addresses: attr.mr_mode & FI_MR_BASIC != 0,
             state: Guarded::new(State::default()),
-            lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN || pilot.is_some()),
+            lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN || pilot.is_some() || has_guest),
             pilot,
+            standby,
             poisoned: AtomicBool::new(false),
             maker: Maker::here(),
         })
@@ -91,27 +97,53 @@ impl Domain {
         if let Some(pilot) = &self.pilot {
             pilot.note_call();
         }
-        self.run(body)
+        let outcome = self.run(body);
+        self.lock.release();
+        outcome
     }
 
     /// The same for the [`Pilot`], which is no call of the application.
     pub fn enter_uncounted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        self.lock.acquire();
-        self.run(body)
+        self.lock.acquire_uncounted();
+        let outcome = self.run(body);
+        self.lock.release();
+        outcome
+    }
+
+    /// The same for the [`Standby`], if nobody is inside. `None`: somebody is.
+    pub fn visit(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
+        let outcome = self.lock.try_visit().then(|| self.run(body));
+        if outcome.is_some() {
+            self.lock.end_visit();
+        }
+        outcome
+    }
+
+    /// A number that changes with each call of the application.
+    pub fn calls(&self) -> u32 {
+        self.lock.calls()
+    }
+
+    /// Whether the [`Standby`] can be let in. To be called before it comes first.
+    pub fn prepare_for_guest(&self) -> bool {
+        self.lock.prepare_for_guest()
     }
 
     /// The same, if nobody is inside. `None`: somebody is. In a forked child that may be a thread which only its parent
     /// has, and which will never leave.
     pub fn enter_if_free(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
-        self.lock.try_acquire().then(|| self.run(body))
+        let outcome = self.lock.try_acquire().then(|| self.run(body));
+        if outcome.is_some() {
+            self.lock.release();
+        }
+        outcome
     }
 
-    /// Runs a call with the lock held, and releases it. Whether a call has panicked is looked at only now: it may have
+    /// Runs a call with the lock held. Whether a call has panicked is looked at only now: it may have
     /// done so while we waited for the lock.
     #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         if self.poisoned.load(Relaxed) {
-            self.lock.release();
             return Errno(FI_EOTHER).code();
         }
         let outcome = guard::catch(|| {
@@ -123,7 +155,6 @@ impl Domain {
         if outcome.is_none() {
             self.poisoned.store(true, Relaxed);
         }
-        self.lock.release();
         outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
     }
 }

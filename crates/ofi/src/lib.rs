@@ -21,7 +21,9 @@
 //! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
 //! | `observing` | what is open goes into the page of counters |
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
-//! | `pilot` | a thread that makes progress while the application does not, where the user wants it |
+//! | `standby` | a thread that goes on with what the application leaves to do when it stops calling |
+//! | `pilot` | a thread that makes all progress while the application does not, where the user wants it |
+//! | `flight` | how such threads begin and end |
 //! | `submit`, `targets` | the one path of all operations into the message layer, and where they go |
 //! | `transfer`, `remote`, `atomics` | messages, reads and writes, atomic operations: checked, then submitted |
 //! | `reading` | reading a completion queue or a counter, which makes progress, and waiting for them |
@@ -51,6 +53,7 @@ mod domain;
 mod endpoint;
 mod errno;
 mod fabric;
+mod flight;
 mod forking;
 mod guard;
 mod host;
@@ -80,6 +83,7 @@ mod region;
 mod remote;
 pub mod schedule;
 mod sleepers;
+mod standby;
 mod submit;
 mod targets;
 mod tickets;

@@ -1,12 +1,13 @@
 //! The domain's lock, and [`Guarded`]: state that can only be reached by whoever holds it.
 //!
-//! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then the lock
-//! does nothing, unless a thread of ours is there as well (`pilot`). For everything else there is one lock per domain.
-//! It is held for the length of one call, which is bounded and never sleeps, so waiting means spinning a little and
-//! then giving the processor away.
+//! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then all that
+//! is left to exclude is a thread of ours that comes rarely (`standby`), at no cost to the calls ([`Bias`]). For
+//! everything else there is one lock per domain. It is held for the length of one call, which is bounded and never
+//! sleeps, so waiting means spinning a little and then giving the processor away.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use tidegate_link::Bias;
 
 /// Tries before a waiting thread gives the processor away.
 const SPINS: u32 = 100;
@@ -17,20 +18,59 @@ pub struct DomainLock {
     /// Whether the application leaves the serialising to us.
     needed: bool,
     held: AtomicBool,
+    /// How often it was taken where it is needed, but for guests.
+    taken: AtomicU32,
+    /// What excludes the guest where it is not.
+    bias: Bias,
 }
 
 impl DomainLock {
-    /// A lock, or one that does nothing because the application serialises its calls.
+    /// A lock, or one that only excludes guests because the application serialises its calls.
     pub fn new(needed: bool) -> Self {
-        DomainLock { needed, held: AtomicBool::new(false) }
+        DomainLock { needed, held: AtomicBool::new(false), taken: AtomicU32::new(0), bias: Bias::default() }
     }
 
     /// Waits until the lock is free and takes it.
     #[inline(always)]
     pub fn acquire(&self) {
-        if self.needed && self.held.swap(true, Ordering::Acquire) {
+        if self.needed {
+            self.acquire_uncounted();
+            self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        } else {
+            let mut waits = 0;
+            self.bias.enter(|| {
+                waits += 1;
+                if waits < SPINS { core::hint::spin_loop() } else { std::thread::yield_now() }
+            });
+        }
+    }
+
+    /// The same for who is no call of the application, where the lock is needed.
+    #[inline(always)]
+    pub fn acquire_uncounted(&self) {
+        if self.held.swap(true, Ordering::Acquire) {
             self.wait();
         }
+    }
+
+    /// A number that changes with each [`acquire`](Self::acquire).
+    pub fn calls(&self) -> u32 {
+        if self.needed { self.taken.load(Ordering::Relaxed) } else { self.bias.visits() }
+    }
+
+    /// Whether a guest can be excluded. To be called before the first [`try_visit`](Self::try_visit).
+    pub fn prepare_for_guest(&self) -> bool {
+        self.needed || Bias::prepare()
+    }
+
+    /// Lets a guest in, if nobody is inside. Returns whether.
+    pub fn try_visit(&self) -> bool {
+        if self.needed { self.try_acquire() } else { self.bias.try_visit() }
+    }
+
+    /// The guest goes out.
+    pub fn end_visit(&self) {
+        if self.needed { self.release() } else { self.bias.end_visit() }
     }
 
     #[cold]
@@ -46,9 +86,18 @@ impl DomainLock {
         }
     }
 
-    /// Takes the lock if it is free, or becomes free in a moment. Returns whether.
+    /// Takes the lock if it is free, or becomes free in a moment. Returns whether. In a forked child there is no guest.
     pub fn try_acquire(&self) -> bool {
-        !self.needed || (0..SPINS).any(|_| !self.held.swap(true, Ordering::Acquire))
+        match self.needed {
+            true => (0..SPINS).any(|_| !self.held.swap(true, Ordering::Acquire)),
+            false => {
+                let is_free = !self.bias.is_inside();
+                if is_free {
+                    self.acquire();
+                }
+                is_free
+            }
+        }
     }
 
     /// Releases the lock.
@@ -56,6 +105,8 @@ impl DomainLock {
     pub fn release(&self) {
         if self.needed {
             self.held.store(false, Ordering::Release);
+        } else {
+            self.bias.leave();
         }
     }
 }
@@ -141,11 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_not_needed_never_waits() {
-        let lock = DomainLock::new(false);
-        assert!(lock.try_acquire() && lock.try_acquire());
-        lock.acquire();
-        lock.acquire();
-        lock.release();
+    fn guests_come_in_when_nobody_is_inside_and_are_no_calls() {
+        for needed in [true, false] {
+            let lock = DomainLock::new(needed);
+            if !lock.prepare_for_guest() {
+                continue;
+            }
+            let calls = lock.calls();
+            assert!(lock.try_visit());
+            lock.end_visit();
+            assert_eq!(lock.calls(), calls);
+            lock.acquire();
+            assert!(lock.calls() != calls && !lock.try_visit() && !lock.try_acquire());
+            lock.release();
+            assert!(lock.try_visit());
+            lock.end_visit();
+        }
     }
 }

@@ -11,8 +11,11 @@ use crate::lock::Entered;
 use crate::pilot::Look;
 use crate::reach;
 use crate::recording;
+use crate::standby;
+use crate::standby::Standby;
 use crate::tickets::Event;
 use crate::wait::NAP;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_message::{Completion, Failure, Instant, Target};
 
@@ -20,11 +23,12 @@ impl Domain {
     /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
     /// last; not every call makes progress, and none of all endpoints. `seen`: the calls that it knows of. `sleeps`: if
     /// there is nothing to do, it will sleep, so all endpoints are armed. `None`: the domain refuses calls.
-    pub fn look_around(&self, seen: &mut u64, sleeps: bool) -> Option<Look> {
+    pub fn look_around(&self, seen: &mut u32, sleeps: bool) -> Option<Look> {
         let pilot = self.pilot.as_ref()?;
         let mut look = Look::Left;
         let outcome = self.enter_uncounted(|entered| {
-            let was_called = pilot.was_called(seen);
+            pilot.wake_up();
+            let was_called = core::mem::replace(seen, self.calls()) != *seen;
             let endpoints = self.state.get(entered).endpoints.clone();
             let (mut moved, mut is_stuck) = (false, false);
             for endpoint in &endpoints {
@@ -52,6 +56,31 @@ impl Domain {
         });
         (outcome >= 0).then_some(look)
     }
+
+    /// What the standby does: goes on with what is left to do, if there were no calls since it looked last. `seen`: the
+    /// calls that it knows of. `sleeps`: if nothing is left, it sleeps. `None`: the domain refuses calls.
+    pub fn stand_in(&self, seen: &mut u32, sleeps: bool) -> Option<standby::Look> {
+        let standby = self.standby.as_ref()?;
+        let mut look = standby::Look::Called;
+        let outcome = self.visit(|entered| {
+            let was_called = core::mem::replace(seen, self.calls()) != *seen;
+            let endpoints = self.state.get(entered).endpoints.clone();
+            if !endpoints.iter().any(|endpoint| endpoint.has_anything_left(entered)) {
+                look = standby::Look::Idle;
+                if sleeps {
+                    standby.fall_asleep();
+                }
+            } else if !was_called {
+                let moved = endpoints.iter().fold(false, |moved, endpoint| endpoint.advance(entered) | moved);
+                look = if moved { standby::Look::Moved } else { standby::Look::Still };
+                if !moved {
+                    endpoints.iter().for_each(|endpoint| endpoint.observe_idle(entered));
+                }
+            }
+            Ok(0)
+        });
+        outcome.is_none_or(|outcome| outcome >= 0).then_some(look)
+    }
 }
 
 impl Endpoint {
@@ -60,7 +89,40 @@ impl Endpoint {
     #[inline]
     pub fn progress(&self, entered: &mut Entered) -> bool {
         self.state.get(entered).is_tended = true;
-        self.advance(entered)
+        let moved = self.advance(entered);
+        self.note_left(entered);
+        moved
+    }
+
+    /// At the end of a call that may have left something to do: lets the standby know. Between hosts something may always
+    /// be left.
+    #[inline(always)]
+    pub fn note_left(&self, entered: &mut Entered) {
+        if let Some(standby) = &self.domain.standby
+            && standby.is_asleep()
+            && let Some(active) = &self.state.get(entered).active
+            && (active.engine.has_work_left() || active.engine.link().look_at_second().is_some())
+        {
+            self.wake_standby(standby);
+        }
+    }
+
+    #[cold]
+    fn wake_standby(&self, standby: &Arc<Standby>) {
+        let (domain, mut seen) = (Arc::downgrade(&self.domain), 0);
+        standby.wake(|| self.domain.prepare_for_guest(), move |sleeps| domain.upgrade()?.stand_in(&mut seen, sleeps));
+    }
+
+    /// Whether something is left to do that only this process can.
+    fn has_anything_left(&self, entered: &mut Entered) -> bool {
+        let active = self.state.get(entered).active.as_ref();
+        active.is_some_and(|active| active.engine.has_work_left() || active.engine.has_unsent())
+    }
+
+    fn observe_idle(&self, entered: &mut Entered) {
+        if let Some(active) = &mut self.state.get(entered).active {
+            active.observe_idle();
+        }
     }
 
     #[inline]

@@ -291,6 +291,11 @@ impl Scheme for Growing {
         [beginning, review, self.base.next_timeout()].into_iter().flatten().min()
     }
 
+    /// A review is nobody's business but ours.
+    fn is_retrying(&self) -> bool {
+        self.base.is_retrying()
+    }
+
     fn handle_timeout(&mut self, now: Instant) {
         self.base.handle_timeout(now);
         while let Some(from) = self.beginning.pop_front() {

@@ -106,6 +106,12 @@ pub(crate) trait Scheme {
         None
     }
 
+    /// Whether something was refused, a credit packet perhaps, and is to be tried again.
+    #[inline]
+    fn is_retrying(&self) -> bool {
+        self.next_timeout().is_some()
+    }
+
     /// Does what was due until `now`.
     #[inline]
     fn handle_timeout(&mut self, _now: Instant) {}

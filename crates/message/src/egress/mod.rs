@@ -154,6 +154,12 @@ impl<B: Buffer> Egress<B> {
         self.full.len() + self.controls.len()
     }
 
+    /// Whether anything waits here, flow control's own packets included.
+    #[inline]
+    pub(crate) fn has_any_waiting(&self) -> bool {
+        self.waiting() + self.to_retry() > 0 || self.flow.is_retrying()
+    }
+
     pub(crate) fn credits(&self, peer: PeerId) -> u32 {
         self.flow.credits(peer)
     }

@@ -224,6 +224,15 @@ impl<L: Link> Endpoint<L> {
         self.operations_left() > 0
     }
 
+    /// Whether something is left to do that only we can, or that others cannot do before we have answered them: all of
+    /// [`has_outstanding`](Self::has_outstanding), what peers wait for and has not left, pulls and pieces. What a link
+    /// has not brought to its peers comes on top ([`has_unsent`](Self::has_unsent)).
+    #[inline]
+    pub fn has_work_left(&self) -> bool {
+        let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left();
+        own > 0 || self.egress.has_any_waiting()
+    }
+
     /// Messages that have not left, sends that have not been received, remote operations that are not over, and what
     /// is over but for transfers that cannot be stopped.
     #[inline]

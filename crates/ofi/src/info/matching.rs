@@ -23,7 +23,7 @@ impl Answer {
             threading: FI_THREAD_SAFE,
             control_progress: FI_PROGRESS_AUTO,
             data_progress: match progress {
-                Progress::Calls => FI_PROGRESS_MANUAL,
+                Progress::Calls | Progress::OnDemand => FI_PROGRESS_MANUAL,
                 Progress::Thread => FI_PROGRESS_AUTO,
             },
             av_type: FI_AV_TABLE,

@@ -181,10 +181,11 @@ pub(super) const BULK_STALL: Parameter = Parameter {
 };
 pub(super) const PROGRESS: Parameter = Parameter {
     name: "progress",
-    default: "calls",
-    allowed: "calls or thread",
-    help: "What makes progress: the calls of the application (calls), or a thread beside it as well, which goes on while the \
-           application computes and sleeps while there is nothing to do (thread)",
+    default: "on_demand",
+    allowed: "on_demand, calls or thread",
+    help: "What makes progress: the calls of the application alone (calls); a thread as well, as long as the application does \
+           not call though messages or answers of its own could not leave yet (on_demand); or a thread that goes on with \
+           all that comes while the application computes, and sleeps while there is nothing to do (thread)",
 };
 pub(super) const SPIN: Parameter = Parameter {
     name: "spin",

@@ -31,8 +31,10 @@ impl Misfit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
     /// The application, by its calls.
-    #[default]
     Calls,
+    /// And a thread of ours while the application leaves something to do and does not call.
+    #[default]
+    OnDemand,
     /// A thread of ours beside it (`FI_PROGRESS_AUTO`).
     Thread,
 }
@@ -98,7 +100,8 @@ pub(super) const GROWTHS: [(&str, Growth); 2] = [("linear", Growth::Linear), ("e
 pub(super) const RENDEZVOUSES: [(&str, bool); 2] = [("chunked", false), ("single", true)];
 pub(super) const ORDERS: [(&str, BulkOrder); 3] =
     [("round_robin", BulkOrder::RoundRobin), ("one_sender", BulkOrder::OneSender), ("booking", BulkOrder::Booking)];
-pub(super) const PROGRESSES: [(&str, Progress); 2] = [("calls", Progress::Calls), ("thread", Progress::Thread)];
+pub(super) const PROGRESSES: [(&str, Progress); 3] =
+    [("on_demand", Progress::OnDemand), ("calls", Progress::Calls), ("thread", Progress::Thread)];
 pub(super) const SWITCH: [(&str, bool); 8] = [
     ("on", true),
     ("1", true),

@@ -1,0 +1,292 @@
+//! [`Bias`]: exclusion between an owner that comes all the time and a guest that comes rarely. The owner pays two plain
+//! stores and a load, no locked instruction; the guest pays a system call.
+//!
+//! 1. The owner says that it is inside, then looks whether the guest wants to be.
+//! 2. The guest says that it wants to be inside, then looks whether the owner is. If so it leaves, and comes another
+//!    time.
+//! 3. One of them sees the other, if no look comes before the word that is said before it. A processor may let it,
+//!    unless there is a barrier between them. The owner has none: `membarrier(2)` makes one in all threads of the process
+//!    that run, in the name of the guest. A thread that does not run has passed one when it was taken off its
+//!    processor.
+//!
+//! The owner may be several threads that exclude each other by other means; so may the guest.
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Bias {
+    /// Twice the visits of the owner; odd while it is inside. Written by the owner only.
+    visits: AtomicU32,
+    /// The guest is inside, or looks whether it may be.
+    has_guest: AtomicBool,
+}
+
+impl Default for Bias {
+    fn default() -> Self {
+        Bias { visits: AtomicU32::new(0), has_guest: AtomicBool::new(false) }
+    }
+}
+
+impl Bias {
+    /// Whether this system has what the guest needs (Linux 4.14, and no filter of system calls against it).
+    pub fn is_supported() -> bool {
+        barrier::is_supported()
+    }
+
+    /// Makes ready for the guest. To be called once in a process, at least, before [`try_visit`](Self::try_visit).
+    /// Returns whether that was possible.
+    pub fn prepare() -> bool {
+        barrier::prepare()
+    }
+
+    /// The owner comes in. `wait` is called again and again while the guest is inside.
+    #[inline(always)]
+    pub fn enter(&self, wait: impl FnMut()) {
+        if !self.try_enter() {
+            self.enter_after(wait);
+        }
+    }
+
+    /// The owner comes in, unless the guest is inside or about to be. Returns whether.
+    #[inline(always)]
+    fn try_enter(&self) -> bool {
+        let before = self.visits.load(Relaxed);
+        self.visits.store(before.wrapping_add(1), Relaxed);
+        barrier::for_owner();
+        if !self.has_guest.load(Acquire) {
+            return true;
+        }
+        self.visits.store(before, Release);
+        false
+    }
+
+    #[cold]
+    fn enter_after(&self, mut wait: impl FnMut()) {
+        loop {
+            while self.has_guest.load(Relaxed) {
+                wait();
+            }
+            if self.try_enter() {
+                return;
+            }
+        }
+    }
+
+    /// The owner goes out.
+    #[inline(always)]
+    pub fn leave(&self) {
+        self.visits.store(self.visits.load(Relaxed).wrapping_add(1), Release);
+    }
+
+    /// Whether the owner is inside.
+    pub fn is_inside(&self) -> bool {
+        !self.visits.load(Relaxed).is_multiple_of(2)
+    }
+
+    /// A number that changes with each visit of the owner.
+    pub fn visits(&self) -> u32 {
+        self.visits.load(Relaxed)
+    }
+
+    /// The guest comes in, unless the owner is inside. Returns whether; if so it has to [end](Self::end_visit) it.
+    pub fn try_visit(&self) -> bool {
+        self.has_guest.store(true, SeqCst);
+        if barrier::for_guest() && self.visits.load(Acquire).is_multiple_of(2) {
+            return true;
+        }
+        self.end_visit();
+        false
+    }
+
+    /// The guest goes out.
+    pub fn end_visit(&self) {
+        self.has_guest.store(false, Release);
+    }
+}
+
+#[cfg(not(loom))]
+mod barrier {
+    use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
+    use libc::{c_int, c_long};
+
+    // linux/membarrier.h
+    const QUERY: c_int = 0;
+    const PRIVATE_EXPEDITED: c_int = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
+
+    fn membarrier(command: c_int) -> c_long {
+        // SAFETY: the call takes no pointer.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
+    }
+
+    /// The interpreter does not know the call.
+    pub fn is_supported() -> bool {
+        const NEEDED: c_long = (PRIVATE_EXPEDITED | REGISTER_PRIVATE_EXPEDITED) as c_long;
+        !cfg!(miri) && matches!(membarrier(QUERY), commands @ 0.. if commands & NEEDED == NEEDED)
+    }
+
+    pub fn prepare() -> bool {
+        is_supported() && membarrier(REGISTER_PRIVATE_EXPEDITED) == 0
+    }
+
+    /// The compiler keeps the order; the processor need not.
+    #[inline(always)]
+    pub fn for_owner() {
+        compiler_fence(SeqCst);
+    }
+
+    pub fn for_guest() -> bool {
+        membarrier(PRIVATE_EXPEDITED) == 0
+    }
+}
+
+/// The model knows no `membarrier`; what it is to have the effect of are barriers on both sides.
+#[cfg(loom)]
+mod barrier {
+    use loom::sync::atomic::{Ordering::SeqCst, fence};
+
+    pub fn is_supported() -> bool {
+        true
+    }
+
+    pub fn prepare() -> bool {
+        true
+    }
+
+    pub fn for_owner() {
+        fence(SeqCst);
+    }
+
+    pub fn for_guest() -> bool {
+        fence(SeqCst);
+        true
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct Shared {
+        bias: Bias,
+        /// Loom sees who touches it while another does.
+        count: UnsafeCell<u32>,
+    }
+
+    // SAFETY: `count` is touched by who is inside.
+    unsafe impl Sync for Shared {}
+
+    impl Shared {
+        fn touch(&self) {
+            // SAFETY: as above; that is what the model checks.
+            self.count.with_mut(|count| unsafe { *count += 1 });
+        }
+    }
+
+    #[test]
+    fn owner_and_guest_exclude_each_other() {
+        loom::model(|| {
+            let shared = Arc::new(Shared { bias: Bias::default(), count: UnsafeCell::new(0) });
+            let guests = Arc::clone(&shared);
+            let guest = thread::spawn(move || {
+                let has_come = guests.bias.try_visit();
+                if has_come {
+                    guests.touch();
+                    guests.bias.end_visit();
+                }
+                u32::from(has_come)
+            });
+            for _ in 0..2 {
+                shared.bias.enter(thread::yield_now);
+                shared.touch();
+                shared.bias.leave();
+            }
+            let visits = guest.join().unwrap();
+            shared.bias.enter(thread::yield_now);
+            // SAFETY: as above.
+            assert_eq!(shared.count.with(|count| unsafe { *count }), 2 + visits);
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::cell::UnsafeCell;
+    use std::thread;
+
+    /// Two numbers that are the same whenever somebody comes in.
+    struct Shared(Bias, UnsafeCell<[u64; 2]>);
+
+    // SAFETY: the numbers are touched by who is inside.
+    unsafe impl Sync for Shared {}
+
+    impl Shared {
+        fn touch(&self) {
+            // SAFETY: as above.
+            let numbers = unsafe { &mut *self.1.get() };
+            assert_eq!(numbers[0], numbers[1]);
+            numbers[0] += 1;
+            thread::yield_now();
+            numbers[1] += 1;
+        }
+    }
+
+    #[test]
+    fn owner_and_guest_exclude_each_other() {
+        if !Bias::prepare() {
+            return;
+        }
+        let shared = &Shared(Bias::default(), UnsafeCell::new([0; 2]));
+        let visits = thread::scope(|scope| {
+            let guest = scope.spawn(move || {
+                let mut visits = 0;
+                while visits < 1000 {
+                    if shared.0.try_visit() {
+                        shared.touch();
+                        shared.0.end_visit();
+                        visits += 1;
+                    }
+                }
+                visits
+            });
+            let mut visits = 0;
+            while !guest.is_finished() {
+                shared.0.enter(thread::yield_now);
+                shared.touch();
+                shared.0.leave();
+                visits += 1;
+            }
+            visits + guest.join().unwrap()
+        });
+        // SAFETY: the other thread has ended.
+        assert_eq!(unsafe { *shared.1.get() }, [visits; 2]);
+    }
+
+    #[test]
+    fn each_visit_of_the_owner_is_counted_and_keeps_the_guest_out() {
+        if !Bias::prepare() {
+            return;
+        }
+        let bias = Bias::default();
+        let before = bias.visits();
+        bias.enter(|| unreachable!("nobody is inside"));
+        assert!(bias.is_inside() && !bias.try_visit());
+        bias.leave();
+        assert!(!bias.is_inside() && bias.visits() != before);
+        assert!(bias.try_visit());
+        let mut waits = 0;
+        bias.enter(|| {
+            waits += 1;
+            bias.end_visit();
+        });
+        assert_eq!(waits, 1);
+    }
+}
