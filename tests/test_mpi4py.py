@@ -29,17 +29,13 @@ EXCLUDED_WITH = {
     # `shm` fails the same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages.
     "impi": [f"test_win.TestWinCreateDynamic*.{name}" for name in ("testMemory", "testAttachDetach", "testAttributes", "testGetAttr")],
 }
-ONE_BUFFER = {("openmpi", "preposted", "1"): ["testWaitForNotify"]}
-"""Its ranks sleep between two looks at a lock while messages wait (docs/limits.md): two buffers, a progress thread or another
-scheme are enough for it."""
 MODULES = sorted(path.stem.removeprefix("test_") for path in MPI4PY_TESTS.glob("test_*.py"))
 
 
 def run_modules(jobs, mpi, ranks: int, modules: list[str], timeout: float, **parameters):
     """Runs modules of the suite in one job."""
     chosen = [word for module in modules for word in ("-i", rf"test_{module}\.py$")]
-    setting = (mpi.name, parameters.get("SCHEME"), str(parameters.get("BUFFERS")))
-    names = [*EXCLUDED, *EXCLUDED_WITH.get(mpi.name, []), *ONE_BUFFER.get(setting, [])]
+    names = [*EXCLUDED, *EXCLUDED_WITH.get(mpi.name, [])]
     excluded = [word for name in names for word in ("-x", name)]
     return jobs.run(mpi, ranks, [mpi.python, "main.py", "-v", *chosen, *excluded], timeout=timeout, cwd=MPI4PY_TESTS, **parameters)
 

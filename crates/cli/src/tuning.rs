@@ -115,8 +115,8 @@ pub struct Tuning {
     #[arg(long, value_name = "MS", value_parser = value_of("bulk_stall"), help_heading = "Long messages")]
     pub bulk_stall: Option<String>,
 
-    /// What makes progress: the program's calls, or a thread beside it as well [default: calls]
-    #[arg(long, value_name = "calls|thread", value_parser = value_of("progress"), help_heading = "Long messages")]
+    /// What makes progress: calls, or a thread as well, while sends wait or for all [default: on_demand]
+    #[arg(long, value_name = "on_demand|calls|thread", value_parser = value_of("progress"), help_heading = "Long messages")]
     pub progress: Option<String>,
 
     /// The MPI to set up

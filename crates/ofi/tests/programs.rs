@@ -308,6 +308,7 @@ const THREAD: (&str, &str) = ("FI_TIDEGATE_PROGRESS", "thread");
 #[test]
 fn a_thread_goes_on_while_the_application_computes_and_sleeps_when_there_is_nothing_to_do() {
     run("overlap calls", &[]);
+    run("overlap calls", &[("FI_TIDEGATE_PROGRESS", "calls")]);
     for bulk in ["direct", "bounced", "mailbox"] {
         run("overlap thread", &[THREAD, ("FI_TIDEGATE_BULK", bulk)]);
     }
@@ -315,6 +316,26 @@ fn a_thread_goes_on_while_the_application_computes_and_sleeps_when_there_is_noth
     // It closes nothing, so its segment stays: in a /dev/shm of its own, which goes with it.
     run_apart("overlap exits", &[THREAD]);
     run_apart("overlap thread", &[THREAD, ("FI_TIDEGATE_RENDEZVOUS", "single")]);
+}
+
+#[test]
+fn what_is_left_to_do_goes_on_though_its_process_is_silent() {
+    let slots = [("FI_TIDEGATE_SLOTS", "8"), ("FI_TIDEGATE_PEERS", "4")];
+    let buffers = [("FI_TIDEGATE_BUFFERS", "1")];
+    let pool = [("FI_TIDEGATE_POOL_FIRST", "1"), ("FI_TIDEGATE_POOL_MOST", "1")];
+    let settings: [(_, &[_]); 6] = [
+        ("static", &slots),
+        ("dynamic", &slots),
+        ("rnr", &buffers),
+        ("preposted", &buffers),
+        ("growing", &buffers),
+        ("shared_window", &pool),
+    ];
+    for (scheme, least) in settings {
+        run("silent on_demand", &[least, &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
+    }
+    let calls = ("FI_TIDEGATE_PROGRESS", "calls");
+    run("silent calls", &[calls, ("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")]);
 }
 
 #[test]
