@@ -156,8 +156,8 @@ impl FlowControl {
         of_chosen!(&self.scheme, next_timeout())
     }
 
-    /// Whether something was refused, a message or a packet of the scheme's own, and is to be tried again when its timer
-    /// has run out.
+    /// Whether something was refused, a message or a packet of the scheme's own, and is to be tried again when its
+    /// timer has run out.
     #[inline]
     pub fn is_retrying(&self) -> bool {
         of_chosen!(&self.scheme, is_retrying())

@@ -5,9 +5,9 @@
 //! 2. The guest says that it wants to be inside, then looks whether the owner is. If so it leaves, and comes another
 //!    time.
 //! 3. One of them sees the other, if no look comes before the word that is said before it. A processor may let it,
-//!    unless there is a barrier between them. The owner has none: `membarrier(2)` makes one in all threads of the process
-//!    that run, in the name of the guest. A thread that does not run has passed one when it was taken off its
-//!    processor.
+//!    unless there is a barrier between them. The owner has none: `membarrier(2)` makes one in all threads of the
+//!    process that run, in the name of the guest. A thread that does not run has passed one when it was taken off
+//!    its processor.
 //!
 //! The owner may be several threads that exclude each other by other means; so may the guest.
 

@@ -94,8 +94,8 @@ impl Endpoint {
         moved
     }
 
-    /// At the end of a call that may have left something to do: lets the standby know. Between hosts something may always
-    /// be left.
+    /// At the end of a call that may have left something to do: lets the standby know. Between hosts something may
+    /// always be left.
     #[inline(always)]
     pub fn note_left(&self, entered: &mut Entered) {
         if let Some(standby) = &self.domain.standby

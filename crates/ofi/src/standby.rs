@@ -101,10 +101,10 @@ impl Standby {
         self.is_asleep.load(Relaxed)
     }
 
-    /// Something is left to do: wakes the thread, or begins it, if `prepare` says that it may look into the domain, which
-    /// `look` does. That is told whether to let the thread [fall asleep](Self::fall_asleep) if nothing is left; `None`:
-    /// nothing can be done any more. Where there can be no thread the user is told, and the application is left with its
-    /// own calls. The caller is inside the domain.
+    /// Something is left to do: wakes the thread, or begins it, if `prepare` says that it may look into the domain,
+    /// which `look` does. That is told whether to let the thread [fall asleep](Self::fall_asleep) if nothing is left;
+    /// `None`: nothing can be done any more. Where there can be no thread the user is told, and the application is left
+    /// with its own calls. The caller is inside the domain.
     #[cold]
     pub fn wake(
         self: &Arc<Self>,
