@@ -90,7 +90,10 @@ impl Endpoint {
     pub fn progress(&self, entered: &mut Entered) -> bool {
         self.state.get(entered).is_tended = true;
         let moved = self.advance(entered);
-        self.note_left(entered);
+        if moved {
+            // Else nothing is left that was not before.
+            self.note_left(entered);
+        }
         moved
     }
 
