@@ -27,8 +27,8 @@ struct Running {
 pub trait Crew: Send + Sync + 'static {
     /// The thread.
     fn flight(&self) -> &Flight;
-    /// Wakes it, if it sleeps on something else than [`thread::park`].
-    fn rouse(&self) {}
+    /// It is told to end, or has been: wakes it, if it sleeps on something else than [`thread::park`].
+    fn note_end(&self);
 }
 
 impl Flight {
@@ -64,7 +64,7 @@ impl Flight {
         let running = crew.flight().running().take();
         let Running { is_over, thread, .. } = running.filter(|running| running.process == std::process::id())?;
         is_over.store(true, Relaxed);
-        crew.rouse();
+        crew.note_end();
         thread.thread().unpark();
         Some(thread)
     }

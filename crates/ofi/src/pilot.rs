@@ -43,9 +43,8 @@ impl Crew for Pilot {
         &self.flight
     }
 
-    fn rouse(&self) {
-        self.is_asleep.store(false, Relaxed);
-        self.wait.signal();
+    fn note_end(&self) {
+        self.rouse();
     }
 }
 
@@ -70,13 +69,14 @@ impl Pilot {
     #[inline]
     pub fn note_call(&self) {
         if self.is_asleep.load(Relaxed) {
-            self.wake();
+            self.rouse();
         }
     }
 
     #[cold]
-    fn wake(&self) {
-        self.rouse();
+    fn rouse(&self) {
+        self.is_asleep.store(false, Relaxed);
+        self.wait.signal();
     }
 
     /// The thread is awake. The caller, which is the thread, holds the domain's lock.
