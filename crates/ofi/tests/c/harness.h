@@ -71,6 +71,14 @@
 			FAIL("%s: %s", #call, fi_strerror((int)-try_)); \
 	} while (0)
 
+/* The time by a clock. */
+static inline double seconds_of(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 /* One process. */
 static struct {
 	int rank, ranks;

@@ -6,20 +6,13 @@ enum { BYTES = 8 << 20, WORDS = 4096 };
 static unsigned char bytes[BYTES];
 static bool has_thread;
 
-static double seconds(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Computes, which is to say that it makes no call, or calls what makes no progress, until the last byte has come or so
  * many seconds are over. Returns whether it has come. */
 static bool comes_within(double most, bool calls)
 {
-	double begun = seconds(CLOCK_MONOTONIC);
+	double begun = seconds_of(CLOCK_MONOTONIC);
 	while (((volatile unsigned char *)bytes)[BYTES - 1] != 7) {
-		if (seconds(CLOCK_MONOTONIC) - begun > most)
+		if (seconds_of(CLOCK_MONOTONIC) - begun > most)
 			return false;
 		if (calls)
 			EQUAL(fi_cancel(&my.ep->fid, &begun), -FI_ENOENT);
@@ -62,8 +55,8 @@ static void a_remote_write_comes_while_its_target_computes(void)
 	OK(fi_mr_reg(my.domain, words, sizeof words, FI_REMOTE_WRITE | FI_WRITE, 0, 17, 0, &region, NULL));
 	if (my.rank == 0) {
 		meet(2);
-		double begun = seconds(CLOCK_MONOTONIC);
-		while (((volatile uint64_t *)words)[WORDS - 1] != 9 && seconds(CLOCK_MONOTONIC) - begun < 20)
+		double begun = seconds_of(CLOCK_MONOTONIC);
+		while (((volatile uint64_t *)words)[WORDS - 1] != 9 && seconds_of(CLOCK_MONOTONIC) - begun < 20)
 			;
 		EQUAL(words[WORDS - 1], 9);
 		write_all(1, &byte, 1);
@@ -86,9 +79,9 @@ static void who_has_nothing_to_do_sleeps(void)
 	OK_WHEN_ROOM(fi_trecv(my.ep, in, sizeof in, NULL, my.peers[1 - my.rank], 3, 0, in));
 	meet(2);
 	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	double begun = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	double begun = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 	nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-	double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - begun;
+	double took = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	if (took > 0.1)
 		FAIL("a second of nothing took %.3f s of processor time", took);
 	meet(2);

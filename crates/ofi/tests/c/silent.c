@@ -5,19 +5,12 @@
 enum { MESSAGES = 60 };
 static bool goes_on;
 
-static double seconds(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* How many messages come within so many seconds. */
 static int come_within(double most, uint64_t *in)
 {
-	double begun = seconds(CLOCK_MONOTONIC);
+	double begun = seconds_of(CLOCK_MONOTONIC);
 	int count = 0;
-	while (count < MESSAGES && seconds(CLOCK_MONOTONIC) - begun < most) {
+	while (count < MESSAGES && seconds_of(CLOCK_MONOTONIC) - begun < most) {
 		struct fi_cq_tagged_entry entry;
 		ssize_t got = fi_cq_read(my.cq, &entry, 1);
 		if (got == 1) {
@@ -69,9 +62,9 @@ static void who_has_nothing_left_sleeps(void)
 {
 	meet(2);
 	nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
-	double begun = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	double begun = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 	nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-	double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - begun;
+	double took = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begun;
 	if (took > 0.02)
 		FAIL("a second of nothing took %.3f s of processor time", took);
 	meet(2);
