@@ -15,7 +15,7 @@
 //! | 48–53 | `length`: payload bytes in use in this slot, 0..=56; 56 in all but the last | flow control, messages |
 //! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the last one | messages |
 //! | 62 | the slot belongs to the packet that begins before it | the link |
-//! | 63 | the message in this buffer has waited in its sender's backlog (L §4.3) | flow control |
+//! | 63 | the message in this buffer has waited for a credit (L §4.3) | flow control |
 //!
 //! What is reserved is 0 when written and not looked at when read. Each slot of a packet has a header of its own; flow
 //! control and messages read those of the first and the last. A refusal ("receiver not ready") is no packet: links and
@@ -271,7 +271,7 @@ impl Header {
         Header(self.0 | ENDS_BUFFER.mask())
     }
 
-    /// Whether the message in the buffer that this packet ends has waited in its sender's backlog (L §4.3).
+    /// Whether the message in the buffer that this packet ends has waited for a credit, in its sender's backlog or, injected, with its program (L §4.3).
     #[inline]
     pub fn has_waited(self) -> bool {
         HAS_WAITED.of(self.0) != 0

@@ -373,10 +373,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         by_path!(self, peer, link, peer => link.window(peer), else None)
     }
 
-    fn processor_time(&mut self, peer: PeerId) -> Option<Duration> {
-        by_path!(self, peer, link, peer => link.processor_time(peer), else None)
-    }
-
     fn must_greet(&mut self, peer: PeerId) -> bool {
         by_path!(self, peer, link, peer => link.must_greet(peer), else false)
     }

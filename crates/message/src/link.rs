@@ -333,13 +333,6 @@ pub trait Link {
         None
     }
 
-    /// How long the first thread of the process of `peer` has been on a processor since it began, if it is on one now
-    /// or waits for one. What has happened since the system's last tick may be missing. `None`: it sleeps, or nobody
-    /// here can tell. Takes system calls.
-    fn processor_time(&mut self, _peer: PeerId) -> Option<Duration> {
-        None
-    }
-
     /// Whether nothing that is written to `peer` leaves before the peer has answered us for the first time. That takes
     /// progress on both sides.
     fn must_greet(&mut self, _peer: PeerId) -> bool {

@@ -21,8 +21,7 @@ pub struct EndpointConfig {
     /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that
     /// no receive waits for. What it has no room for waits with its sender.
     pub receive_memory: usize,
-    /// How long injected messages that cannot leave yet are [refused](TryAgain), before they are copied and wait here;
-    /// longer where their receiver waits for a processor.
+    /// How long injected messages that cannot leave yet are [refused](TryAgain), before they are copied and wait here.
     pub patience: Duration,
     /// Packets handled per progress call at most.
     pub packets_per_progress: usize,

@@ -6,7 +6,6 @@ use crate::link::{Buffer, Span, WriteError};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::slice;
-use std::time::Duration;
 use tidegate_flow::{Packet, PacketKind, PeerId, Placement, Posting};
 
 /// Memory of a test; its slices and clones are the same memory.
@@ -83,10 +82,6 @@ impl Mailboxes for Written {
     }
 
     fn post(&mut self, _posting: Posting) {}
-
-    fn processor_time(&mut self, _peer: PeerId) -> Option<Duration> {
-        None
-    }
 
     fn counters(&self) -> &Counters {
         &self.counters

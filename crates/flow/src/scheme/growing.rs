@@ -1,8 +1,9 @@
 //! `growing`: as `preposted`, but connections get more buffers while they need them (L §4.3), and lose them when they
 //! go quiet.
 //!
-//! Each connection starts with few buffers. A message that had no credit and waited in the backlog says so in its last
-//! packet's header. The receiver that processes such a message posts more buffers for the connection.
+//! Each connection starts with few buffers. A message that had no credit and waited, in the backlog or, if it is
+//! injected, with its program, says so in its last packet's header. The receiver that processes such a message posts
+//! more buffers for the connection.
 //!
 //! What L says and where that is here:
 //!

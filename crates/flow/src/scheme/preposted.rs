@@ -28,9 +28,10 @@
 //! refuses as it writes is taken back, and made anew when the timer has run out, with all that is owed by then: its
 //! bytes have not left. An injected message that finds no credit goes by no rendezvous: a program counts it as sent and
 //! may fall silent, and a rendezvous needs it. It is refused to its program for a while (`egress/holding.rs` in
-//! `tidegate-message`), and then waits in the backlog; either way it has waited (L §4.3). The backlog goes on when the
-//! message that brought the credits has been handled, not before (notes, 6): its order is the same, but a credit packet
-//! may leave where the count could have ridden on what waited.
+//! `tidegate-message`), and then waits in the backlog; either way it has waited (L §4.3). An empty
+//! message waits in the backlog, too. The backlog goes on when the message that brought the credits has been handled,
+//! not before (notes, 6): its order is the same, but a credit packet may leave where the count could have ridden on
+//! what waited.
 //!
 //! Invariants, for each sender and receiver:
 //! * credits held + messages sent and not processed + credits travelling + credits owed = buffers of the connection;
@@ -130,6 +131,8 @@ impl Scheme for Preposted {
         let peer = self.peers.of(to);
         if peer.filling.give_back(credits.into_count()) {
             peer.credits.merge(Credits::new(1));
+            // Nothing of the message has left, and what it has been through counts when it does.
+            peer.was_short = peer.past == Past::Waited;
         }
     }
 

@@ -1,6 +1,5 @@
 //! The endpoint's life and its [`Link`]: packets are written and retrieved, bulk data is copied, an idle process waits.
 
-use super::address::Address;
 use super::bounce::BOUNCE_BUFFER_BYTES;
 use super::bulk;
 use super::config::ShmConfig;
@@ -12,7 +11,6 @@ use super::layout;
 use super::life::Here;
 use super::mailbox::{Pool, Reader};
 use super::posting::pool_of;
-use super::processor;
 use super::segment::{self, OwnSegment};
 use super::service;
 use super::spin::{SpinPolicy, Step};
@@ -333,12 +331,6 @@ impl Link for ShmLink {
             Some(connection) => connection.window(),
             None => self.is_hindered(peer).then_some(0),
         }
-    }
-
-    #[cold]
-    fn processor_time(&mut self, peer: PeerId) -> Option<Duration> {
-        let Address { identity, .. } = self.address_of(peer)?;
-        self.here.shares_namespace(&identity).then(|| processor::time_of(identity.pid))?
     }
 
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {

@@ -34,7 +34,6 @@ mod observed;
 mod peer;
 mod peer_segment;
 mod posting;
-mod processor;
 mod region;
 mod segment;
 mod service;

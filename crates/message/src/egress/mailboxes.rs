@@ -2,7 +2,6 @@
 
 use crate::counter::Counters;
 use crate::link::{Link, WriteError};
-use std::time::Duration;
 use tidegate_flow::{Packet, PeerId, Placement, Posting};
 
 /// See [`Link`], whose methods these are.
@@ -10,8 +9,6 @@ pub(crate) trait Mailboxes {
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
 
     fn post(&mut self, posting: Posting);
-
-    fn processor_time(&mut self, peer: PeerId) -> Option<Duration>;
 
     fn counters(&self) -> &Counters;
 }
@@ -25,10 +22,6 @@ impl<L: Link> Mailboxes for L {
     #[inline]
     fn post(&mut self, posting: Posting) {
         Link::post(self, posting);
-    }
-
-    fn processor_time(&mut self, peer: PeerId) -> Option<Duration> {
-        Link::processor_time(self, peer)
     }
 
     #[inline]

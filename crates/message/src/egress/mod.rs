@@ -28,7 +28,7 @@ pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::Controls;
 use control::publish_tally;
 pub(crate) use control::refused_most;
-use holding::{Asked, Holding};
+use holding::Holding;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::Held;
@@ -77,8 +77,6 @@ pub(crate) struct Egress<B: Buffer> {
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
     holding: Holding,
-    /// Of whom it was asked last whether it waits for a processor.
-    asked: Option<Asked>,
     /// Flow control's own packets.
     controls: Controls,
 }
@@ -98,7 +96,6 @@ impl<B: Buffer> Egress<B> {
             waits: Waits::default(),
             full: Vec::new(),
             holding: Holding::default(),
-            asked: None,
             controls: Controls::new(config),
         }
     }
@@ -418,7 +415,7 @@ impl<B: Buffer> Egress<B> {
     fn end_delay(&mut self, to: PeerId) {
         let Some((waited_for, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };
         if was_refused {
-            self.holding.end_by(to, self.asked);
+            self.holding.end_by(to);
         }
         let Some(cause) = waited_for else { return };
         self.waits.end(to, cause);

@@ -1,22 +1,15 @@
 //! Which messages are refused, by the rules of `holding.rs`, and when that ends.
 
-use super::holding::tries_on;
+use super::Egress;
 use super::lane::Lane;
-use super::{Egress, Mailboxes};
 use crate::link::Buffer;
 use std::time::Duration;
-use tidegate_flow::{Instant, PeerId};
+use tidegate_flow::{Answer, Instant, PeerId};
 
 impl<B: Buffer> Egress<B> {
     /// Whether a message that cannot leave had better be refused than wait here.
     #[cold]
-    pub(crate) fn hold(
-        &mut self,
-        mailboxes: &mut impl Mailboxes,
-        to: PeerId,
-        patience: Duration,
-        now: Instant,
-    ) -> bool {
+    pub(crate) fn hold(&mut self, to: PeerId, patience: Duration, now: Instant) -> bool {
         if patience.is_zero() {
             return false;
         }
@@ -25,25 +18,27 @@ impl<B: Buffer> Egress<B> {
         if std::mem::take(&mut hold.is_on_trial) && refusals < 2 {
             // What was refused before has left.
             if hold.end() {
-                self.holding.end_by(to, self.asked);
+                self.holding.end_by(to);
             }
         }
-        if !hold.has_given_up {
-            let mut ran = || mailboxes.processor_time(to);
-            let tries_on = |begun| tries_on(&mut self.asked, to, &mut ran, (begun, patience), now);
-            if self.holding.refuse(patience, now, tries_on) {
-                hold.is_holding = true;
-                return true;
-            }
+        if !hold.has_given_up && self.holding.refuse(to, patience, now) {
+            hold.is_holding = true;
+            return true;
         }
         hold.has_given_up = true;
         hold.is_scarce |= self.flow.credits(to) > 0;
         false
     }
 
-    /// Whether a message of so many packets can leave whole, or no waiting makes it so.
-    pub(crate) fn has_credits_for(&mut self, to: PeerId, packets: u32) -> bool {
+    /// Whether a message of so many packets can leave whole, or no waiting makes it so. Where there are no credits at
+    /// all they are requested as for a message of one packet, so that a scheme that adapts hears of it.
+    pub(crate) fn has_credits_for(&mut self, to: PeerId, packets: u32, now: Instant) -> bool {
         let credits = self.flow.credits(to);
+        if credits == 0
+            && let Answer::Packets(granted) = self.flow.request(to, packets, now)
+        {
+            self.flow.give_back(to, granted);
+        }
         let lane = self.lanes.get_mut(to);
         if credits >= packets {
             if let Some(lane) = lane {

@@ -65,9 +65,10 @@ impl<L: Link> Endpoint<L> {
         let is_stuck = match step {
             Some(step) => matches!(step, Step::NoCredits | Step::Full | Step::Announce),
             None if self.presence.lost(to).is_some() => false,
-            None => !self.egress.is_idle(to) || !self.egress.has_credits_for(to, Outgoing::eager_packets(send)),
+            None if !self.egress.is_idle(to) => true,
+            None => !self.egress.has_credits_for(to, Outgoing::eager_packets(send), self.now),
         };
-        is_stuck && self.egress.hold(&mut self.link, to, self.config.patience, self.now)
+        is_stuck && self.egress.hold(to, self.config.patience, self.now)
     }
 
     /// The first packet of an eager message, or all of it.

@@ -126,8 +126,6 @@ pub struct Network {
     pub cut: Vec<(usize, usize)>,
     /// Who cannot write to whom for a while, and cannot learn its window.
     pub hindered: Option<(usize, usize)>,
-    /// Who waits for a processor, and how long it has been on one.
-    pub starved: Option<(usize, Duration)>,
     /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
     pub hostile: bool,
     /// This node's mailbox is full for data, and takes everything else.
@@ -177,7 +175,6 @@ impl Network {
             transfers_left: None,
             cut: Vec::new(),
             hindered: None,
-            starved: None,
             hostile: false,
             deaf: None,
             is_stubborn: false,

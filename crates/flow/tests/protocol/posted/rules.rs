@@ -127,6 +127,27 @@ fn a_message_that_found_no_credit_has_waited_wherever_it_was_meanwhile() {
     assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![false]));
 }
 
+/// The link refuses the packet for which credit had come: what has not left has still waited.
+#[test]
+fn a_message_that_waited_and_was_refused_then_has_waited_when_it_leaves() {
+    let mut endpoint = endpoint(SchemeName::Growing, |of| of.per_connection = 1);
+    let waited = |packets: Vec<Packet>| packets.iter().map(|packet| packet.header.has_waited()).collect::<Vec<_>>();
+    let credit = |endpoint: &mut FlowControl| {
+        endpoint.handle_retrieved(PEER, &Packet::with_credits(PacketKind::Credit, 1)).unwrap();
+    };
+    assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![false]));
+    assert_eq!(send(&mut endpoint, 1, NOW).err(), Some(Answer::Announce));
+    credit(&mut endpoint);
+    let granted = endpoint.request(PEER, 1, NOW).into_credits();
+    endpoint.handle_refused(PEER, granted, NOW);
+    let due = endpoint.next_timeout().expect("it is tried again");
+    endpoint.handle_timeout(due);
+    assert_eq!(endpoint.poll_ready(), Some(PEER));
+    assert_eq!(send(&mut endpoint, 1, due).map(waited), Ok(vec![true]));
+    credit(&mut endpoint);
+    assert_eq!(send(&mut endpoint, 1, due).map(waited), Ok(vec![false]));
+}
+
 /// A link that takes some packets only: the message goes on in the same buffer, for the same credit.
 #[test]
 fn a_buffer_that_is_filled_in_part_costs_one_credit_and_one_that_is_not_begun_none() {

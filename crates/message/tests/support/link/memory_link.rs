@@ -137,11 +137,6 @@ impl Link for MemoryLink {
         (self.network.borrow().hindered == Some(pair)).then_some(0)
     }
 
-    fn processor_time(&mut self, peer: PeerId) -> Option<Duration> {
-        let peer = self.node(peer);
-        self.network.borrow().starved.filter(|(node, _)| *node == peer).map(|(_, ran)| ran)
-    }
-
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
         let (peer, network) = (self.node(peer), self.network.borrow());
         Capabilities {
