@@ -15,6 +15,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::io;
 
 /// See the module.
 #[derive(Debug)]
@@ -37,9 +38,9 @@ impl Bias {
         barrier::is_supported()
     }
 
-    /// Makes ready for the guest. To be called once in a process, at least, before [`try_visit`](Self::try_visit).
-    /// Returns whether that was possible.
-    pub fn prepare() -> bool {
+    /// Makes ready for the guest. To be called once in a process, at least, before [`try_visit`](Self::try_visit). In a
+    /// process with several threads it takes milliseconds.
+    pub fn prepare() -> io::Result<()> {
         barrier::prepare()
     }
 
@@ -53,7 +54,7 @@ impl Bias {
 
     /// The owner comes in, unless the guest is inside or about to be. Returns whether.
     #[inline(always)]
-    fn try_enter(&self) -> bool {
+    pub fn try_enter(&self) -> bool {
         let before = self.visits.load(Relaxed);
         self.visits.store(before.wrapping_add(1), Relaxed);
         barrier::for_owner();
@@ -92,14 +93,16 @@ impl Bias {
         self.visits.load(Relaxed)
     }
 
-    /// The guest comes in, unless the owner is inside. Returns whether; if so it has to [end](Self::end_visit) it.
-    pub fn try_visit(&self) -> bool {
+    /// The guest comes in, unless the owner is inside. Returns whether; if so it has to [end](Self::end_visit) it. Fails
+    /// if the system makes no barrier (any more: an application may have forbidden itself the call).
+    pub fn try_visit(&self) -> io::Result<bool> {
         self.has_guest.store(true, SeqCst);
-        if barrier::for_guest() && self.visits.load(Acquire).is_multiple_of(2) {
-            return true;
+        let barrier = barrier::for_guest();
+        let has_come = barrier.is_ok() && self.visits.load(Acquire).is_multiple_of(2);
+        if !has_come {
+            self.end_visit();
         }
-        self.end_visit();
-        false
+        barrier.map(|()| has_come)
     }
 
     /// The guest goes out.
@@ -112,6 +115,7 @@ impl Bias {
 mod barrier {
     use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
     use libc::{c_int, c_long};
+    use std::io;
 
     // linux/membarrier.h
     const QUERY: c_int = 0;
@@ -129,8 +133,8 @@ mod barrier {
         !cfg!(miri) && matches!(membarrier(QUERY), commands @ 0.. if commands & NEEDED == NEEDED)
     }
 
-    pub fn prepare() -> bool {
-        is_supported() && membarrier(REGISTER_PRIVATE_EXPEDITED) == 0
+    pub fn prepare() -> io::Result<()> {
+        call(REGISTER_PRIVATE_EXPEDITED)
     }
 
     /// The compiler keeps the order; the processor need not.
@@ -139,8 +143,16 @@ mod barrier {
         compiler_fence(SeqCst);
     }
 
-    pub fn for_guest() -> bool {
-        membarrier(PRIVATE_EXPEDITED) == 0
+    pub fn for_guest() -> io::Result<()> {
+        call(PRIVATE_EXPEDITED)
+    }
+
+    fn call(command: c_int) -> io::Result<()> {
+        match cfg!(miri) {
+            false if membarrier(command) == 0 => Ok(()),
+            false => Err(io::Error::last_os_error()),
+            true => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 }
 
@@ -148,22 +160,23 @@ mod barrier {
 #[cfg(loom)]
 mod barrier {
     use loom::sync::atomic::{Ordering::SeqCst, fence};
+    use std::io;
 
     pub fn is_supported() -> bool {
         true
     }
 
-    pub fn prepare() -> bool {
-        true
+    pub fn prepare() -> io::Result<()> {
+        Ok(())
     }
 
     pub fn for_owner() {
         fence(SeqCst);
     }
 
-    pub fn for_guest() -> bool {
+    pub fn for_guest() -> io::Result<()> {
         fence(SeqCst);
-        true
+        Ok(())
     }
 }
 
@@ -196,7 +209,7 @@ mod loom_tests {
             let shared = Arc::new(Shared { bias: Bias::default(), count: UnsafeCell::new(0) });
             let guests = Arc::clone(&shared);
             let guest = thread::spawn(move || {
-                let has_come = guests.bias.try_visit();
+                let has_come = guests.bias.try_visit().unwrap();
                 if has_come {
                     guests.touch();
                     guests.bias.end_visit();
@@ -241,7 +254,7 @@ mod tests {
 
     #[test]
     fn owner_and_guest_exclude_each_other() {
-        if !Bias::prepare() {
+        if Bias::prepare().is_err() {
             return;
         }
         let shared = &Shared(Bias::default(), UnsafeCell::new([0; 2]));
@@ -249,7 +262,7 @@ mod tests {
             let guest = scope.spawn(move || {
                 let mut visits = 0;
                 while visits < 1000 {
-                    if shared.0.try_visit() {
+                    if shared.0.try_visit().unwrap() {
                         shared.touch();
                         shared.0.end_visit();
                         visits += 1;
@@ -272,16 +285,16 @@ mod tests {
 
     #[test]
     fn each_visit_of_the_owner_is_counted_and_keeps_the_guest_out() {
-        if !Bias::prepare() {
+        if Bias::prepare().is_err() {
             return;
         }
         let bias = Bias::default();
         let before = bias.visits();
         bias.enter(|| unreachable!("nobody is inside"));
-        assert!(bias.is_inside() && !bias.try_visit());
+        assert!(bias.is_inside() && !bias.try_visit().unwrap());
         bias.leave();
         assert!(!bias.is_inside() && bias.visits() != before);
-        assert!(bias.try_visit());
+        assert!(bias.try_visit().unwrap() && !bias.try_enter());
         let mut waits = 0;
         bias.enter(|| {
             waits += 1;

@@ -5,6 +5,7 @@ use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::errno::{self, Errno, Result};
 use crate::fabric::Fabric;
+use crate::flight;
 use crate::guard;
 use crate::lock::{DomainLock, Entered, Guarded};
 use crate::object::{Fid, Object};
@@ -13,6 +14,7 @@ use crate::pilot::Pilot;
 use crate::region::Regions;
 use crate::standby::Standby;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::io;
 use std::sync::Arc;
 use tidegate_link::{Bias, Maker};
 
@@ -56,6 +58,9 @@ impl Domain {
     pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Result<Domain> {
         let pilot = (settings.progress == Progress::Thread).then(|| Pilot::new().map(Arc::new)).transpose()?;
         let standby = (settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
+        if pilot.is_some() || standby.is_some() {
+            flight::guard_process();
+        }
         let has_guest = standby.is_some() && !Bias::is_supported();
         Ok(Domain {
             fid: Fid::new(fid),
@@ -110,13 +115,14 @@ impl Domain {
         outcome
     }
 
-    /// The same for the [`Standby`], if nobody is inside. `None`: somebody is.
-    pub fn visit(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
-        let outcome = self.lock.try_visit().then(|| self.run(body));
+    /// The same for the [`Standby`], if nobody is inside. `None`: somebody is. Fails if the system can not exclude it
+    /// any more.
+    pub fn visit(&self, body: impl FnOnce(&mut Entered) -> Result) -> io::Result<Option<isize>> {
+        let outcome = self.lock.try_visit()?.then(|| self.run(body));
         if outcome.is_some() {
             self.lock.end_visit();
         }
-        outcome
+        Ok(outcome)
     }
 
     /// A number that changes with each call of the application.
@@ -124,8 +130,8 @@ impl Domain {
         self.lock.calls()
     }
 
-    /// Whether the [`Standby`] can be let in. To be called before it comes first.
-    pub fn prepare_for_guest(&self) -> bool {
+    /// Makes ready for the [`Standby`], who calls this before it comes first.
+    pub fn prepare_for_guest(&self) -> io::Result<()> {
         self.lock.prepare_for_guest()
     }
 

@@ -4,11 +4,11 @@
 
 use crate::forking;
 use core::ffi::c_void;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::io;
-use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Once, PoisonError, TryLockError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,8 @@ pub struct Flight(Mutex<Option<Running>>);
 struct Running {
     is_over: Arc<AtomicBool>,
     process: u32,
-    thread: JoinHandle<()>,
+    /// Not dropped in a forked child: what names the thread there may name one of the child's own by then.
+    thread: ManuallyDrop<JoinHandle<()>>,
 }
 
 /// Who has such a thread.
@@ -32,14 +33,13 @@ pub trait Crew: Send + Sync + 'static {
 }
 
 impl Flight {
-    /// Begins, unless it runs already. `body` returns soon after its flag says that it is over.
+    /// Begins, unless it runs already, or the process ends. `body` returns soon after its flag says that it is over.
     pub fn begin<C: Crew>(crew: &Arc<C>, body: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
         let mut running = crew.flight().running();
-        if running.is_none() {
+        if running.is_none() && ends_with_the_process(Arc::downgrade(crew) as Weak<dyn Crew>) {
             let is_over = Arc::new(AtomicBool::new(false));
             let over = Arc::clone(&is_over);
-            end_with_the_process(Arc::downgrade(crew) as Weak<dyn Crew>);
-            let thread = spawn_without_signals(move || body(&over))?;
+            let thread = ManuallyDrop::new(spawn_without_signals(move || body(&over))?);
             *running = Some(Running { is_over, process: std::process::id(), thread });
         }
         Ok(())
@@ -62,9 +62,10 @@ impl Flight {
     /// Tells the thread to end. `None`: there is none; a forked child has only a copy of what is known of it.
     fn call_off(crew: &dyn Crew) -> Option<JoinHandle<()>> {
         let running = crew.flight().running().take();
-        let Running { is_over, thread, .. } = running.filter(|running| running.process == std::process::id())?;
-        is_over.store(true, Relaxed);
+        let running = running.filter(|running| running.process == std::process::id());
+        running.iter().for_each(|running| running.is_over.store(true, Relaxed));
         crew.note_end();
+        let thread = ManuallyDrop::into_inner(running?.thread);
         thread.thread().unpark();
         Some(thread)
     }
@@ -93,17 +94,24 @@ fn spawn_without_signals(body: impl FnOnce() + Send + 'static) -> io::Result<Joi
 }
 
 /// Whose threads may be under way when the process ends.
-static CREWS: Mutex<Vec<Weak<dyn Crew>>> = Mutex::new(Vec::new());
+static CREWS: Mutex<Crews> = Mutex::new(Crews { process: 0, is_over: false, crews: Vec::new() });
 /// How long the end of the process waits for a thread: it may be kept from ending by what the application holds.
 const END_MOST: Duration = Duration::from_secs(1);
+/// How long it waits between two looks.
+const NAP: Duration = Duration::from_micros(100);
 
-/// An application may end without closing anything, and libfabric unloads its providers then, under the thread. So the
-/// thread ends before: what is registered last runs first.
-fn end_with_the_process(crew: Weak<dyn Crew>) {
+struct Crews {
+    /// Whose they are. A forked child has none of its parent's threads.
+    process: u32,
+    /// The process ends: no thread begins any more, or it would run while libraries are taken down.
+    is_over: bool,
+    crews: Vec<Weak<dyn Crew>>,
+}
+
+/// To be called in a process once at least before the first thread begins, and outside of any domain: this takes the
+/// loader's lock.
+pub fn guard_process() {
     static IS_REGISTERED: Once = Once::new();
-    let mut crews = CREWS.lock().unwrap_or_else(PoisonError::into_inner);
-    crews.retain(|crew| crew.strong_count() > 0);
-    crews.push(crew);
     IS_REGISTERED.call_once(|| {
         stay_loaded();
         forking::guard_forks();
@@ -112,13 +120,43 @@ fn end_with_the_process(crew: Weak<dyn Crew>) {
     });
 }
 
+/// An application may end without closing anything, and libfabric unloads its providers then, under the thread. So the
+/// thread ends before: what is registered last runs first. Returns whether one may begin.
+fn ends_with_the_process(crew: Weak<dyn Crew>) -> bool {
+    let mut known = CREWS.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.process != std::process::id() {
+        *known = Crews { process: std::process::id(), is_over: false, crews: Vec::new() };
+    }
+    known.crews.retain(|crew| crew.strong_count() > 0);
+    if !known.is_over {
+        known.crews.push(crew);
+    }
+    !known.is_over
+}
+
 extern "C" fn end_all() {
-    let crews = core::mem::take(&mut *CREWS.lock().unwrap_or_else(PoisonError::into_inner));
     let end = Instant::now() + END_MOST;
+    let Some(crews) = end_beginnings(end) else { return };
     for crew in crews.iter().filter_map(Weak::upgrade) {
         let Some(thread) = Flight::call_off(&*crew) else { continue };
         while !thread.is_finished() && Instant::now() < end {
-            thread::sleep(Duration::from_micros(100));
+            thread::sleep(NAP);
+        }
+    }
+}
+
+/// No thread begins from now on. Returns whose there are. `None`: there are none of this process, or, in a child that
+/// was forked while another thread of its parent was here, nobody will ever tell.
+fn end_beginnings(end: Instant) -> Option<Vec<Weak<dyn Crew>>> {
+    loop {
+        match CREWS.try_lock() {
+            Ok(mut known) => {
+                let ours = Crews { process: std::process::id(), is_over: true, crews: Vec::new() };
+                let before = core::mem::replace(&mut *known, ours);
+                return (before.process == std::process::id()).then_some(before.crews);
+            }
+            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(NAP),
+            Err(_) => return None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! parent, but of the threads only the one that forked: a lock that another one held would be held in it for ever. An
 //! application with threads of its own knows that; of ours it knows nothing.
 
-use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Threads that fork: several may at a time.
@@ -10,24 +10,27 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 /// Threads of ours that are at work.
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
 /// How long a fork waits for them: their work is short, and never sleeps, so this is never reached unless they are
-/// kept from running. Then the child has what it would have had without us.
+/// kept from running. Then the child finds the domain occupied, and closes it without tidying up.
 const WAIT_MOST: Duration = Duration::from_secs(1);
+/// How long they wait for each other between two looks. A fork may take long: the application has its own to do then.
+const NAP: Duration = Duration::from_micros(100);
 
 /// See the module. It is over when this is dropped.
 #[derive(Debug)]
 pub struct Look(());
 
 impl Look {
-    /// Begins, when nobody forks.
-    pub fn begin() -> Look {
-        loop {
+    /// Begins, when nobody forks. `None`: the thread is over before.
+    pub fn begin(is_over: &AtomicBool) -> Option<Look> {
+        while !is_over.load(Relaxed) {
             LOOKS.fetch_add(1, SeqCst);
             if FORKS.load(SeqCst) == 0 {
-                return Look(());
+                return Some(Look(()));
             }
             LOOKS.fetch_sub(1, SeqCst);
-            std::thread::yield_now();
+            std::thread::sleep(NAP);
         }
+        None
     }
 }
 
@@ -48,7 +51,7 @@ extern "C" fn begin_fork() {
     FORKS.fetch_add(1, SeqCst);
     let end = Instant::now() + WAIT_MOST;
     while LOOKS.load(SeqCst) > 0 && Instant::now() < end {
-        std::thread::yield_now();
+        std::thread::sleep(NAP);
     }
 }
 

@@ -3,14 +3,36 @@
 //! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then all that
 //! is left to exclude is a thread of ours that comes rarely (`standby`), at no cost to the calls ([`Bias`]). For
 //! everything else there is one lock per domain. It is held for the length of one call, which is bounded and never
-//! sleeps, so waiting means spinning a little and then giving the processor away.
+//! sleeps, so waiting means spinning a little, then giving the processor away, and sleeping at last: to who has a higher
+//! priority than the one inside, the scheduler gives the processor back at once ([`Patience`]).
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::io;
+use std::time::Duration;
 use tidegate_link::Bias;
 
 /// Tries before a waiting thread gives the processor away.
 const SPINS: u32 = 100;
+/// Tries before it sleeps between two of them.
+const YIELDS: u32 = SPINS + 400;
+/// For how long.
+const SLEEP: Duration = Duration::from_micros(50);
+
+/// Who waits for somebody who is inside.
+#[derive(Debug, Default)]
+struct Patience(u32);
+
+impl Patience {
+    fn wait(&mut self) {
+        self.0 = self.0.saturating_add(1);
+        match self.0 {
+            ..SPINS => core::hint::spin_loop(),
+            SPINS..YIELDS => std::thread::yield_now(),
+            YIELDS.. => std::thread::sleep(SLEEP),
+        }
+    }
+}
 
 /// One lock per domain.
 #[derive(Debug)]
@@ -37,11 +59,8 @@ impl DomainLock {
             self.acquire_uncounted();
             self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         } else {
-            let mut waits = 0;
-            self.bias.enter(|| {
-                waits += 1;
-                if waits < SPINS { core::hint::spin_loop() } else { std::thread::yield_now() }
-            });
+            let mut patience = Patience::default();
+            self.bias.enter(|| patience.wait());
         }
     }
 
@@ -58,14 +77,15 @@ impl DomainLock {
         if self.needed { self.taken.load(Ordering::Relaxed) } else { self.bias.visits() }
     }
 
-    /// Whether a guest can be excluded. To be called before the first [`try_visit`](Self::try_visit).
-    pub fn prepare_for_guest(&self) -> bool {
-        self.needed || Bias::prepare()
+    /// Makes ready for a guest. To be called before the first [`try_visit`](Self::try_visit), and by the guest: in a
+    /// process with several threads it takes milliseconds.
+    pub fn prepare_for_guest(&self) -> io::Result<()> {
+        if self.needed { Ok(()) } else { Bias::prepare() }
     }
 
-    /// Lets a guest in, if nobody is inside. Returns whether.
-    pub fn try_visit(&self) -> bool {
-        if self.needed { self.try_acquire() } else { self.bias.try_visit() }
+    /// Lets a guest in, if nobody is inside. Returns whether. Fails if guests cannot be excluded any more.
+    pub fn try_visit(&self) -> io::Result<bool> {
+        if self.needed { Ok(self.try_acquire()) } else { self.bias.try_visit() }
     }
 
     /// The guest goes out.
@@ -75,29 +95,18 @@ impl DomainLock {
 
     #[cold]
     fn wait(&self) {
-        loop {
-            for _ in 0..SPINS {
-                if !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire) {
-                    return;
-                }
-                core::hint::spin_loop();
-            }
-            std::thread::yield_now();
+        let mut patience = Patience::default();
+        while self.held.load(Ordering::Relaxed) || self.held.swap(true, Ordering::Acquire) {
+            patience.wait();
         }
     }
 
-    /// Takes the lock if it is free, or becomes free in a moment. Returns whether. In a forked child there is no guest.
+    /// Takes the lock if it is free, or becomes free in a moment. Returns whether.
     pub fn try_acquire(&self) -> bool {
-        match self.needed {
-            true => (0..SPINS).any(|_| !self.held.swap(true, Ordering::Acquire)),
-            false => {
-                let is_free = !self.bias.is_inside();
-                if is_free {
-                    self.acquire();
-                }
-                is_free
-            }
-        }
+        (0..SPINS).any(|_| match self.needed {
+            true => !self.held.swap(true, Ordering::Acquire),
+            false => !self.bias.is_inside() && self.bias.try_enter(),
+        })
     }
 
     /// Releases the lock.
@@ -195,17 +204,17 @@ mod tests {
     fn guests_come_in_when_nobody_is_inside_and_are_no_calls() {
         for needed in [true, false] {
             let lock = DomainLock::new(needed);
-            if !lock.prepare_for_guest() {
+            if lock.prepare_for_guest().is_err() {
                 continue;
             }
             let calls = lock.calls();
-            assert!(lock.try_visit());
+            assert!(lock.try_visit().unwrap() && !lock.try_acquire());
             lock.end_visit();
             assert_eq!(lock.calls(), calls);
             lock.acquire();
-            assert!(lock.calls() != calls && !lock.try_visit() && !lock.try_acquire());
+            assert!(lock.calls() != calls && !lock.try_visit().unwrap() && !lock.try_acquire());
             lock.release();
-            assert!(lock.try_visit());
+            assert!(lock.try_visit().unwrap());
             lock.end_visit();
         }
     }

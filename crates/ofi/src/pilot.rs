@@ -105,10 +105,9 @@ impl Pilot {
         let mut still = 0;
         while !is_over.load(Relaxed) {
             let may_sleep = still >= LOOKS_BEFORE_SLEEP;
-            let found = {
-                let _look = forking::Look::begin();
-                look(may_sleep)
-            };
+            let Some(guard) = forking::Look::begin(is_over) else { return };
+            let found = look(may_sleep);
+            drop(guard);
             match found {
                 None => return,
                 Some(Look::Left) => {

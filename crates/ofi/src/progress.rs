@@ -11,10 +11,10 @@ use crate::lock::Entered;
 use crate::pilot::Look;
 use crate::reach;
 use crate::recording;
-use crate::standby;
-use crate::standby::Standby;
+use crate::standby::{self, Glances, Standby};
 use crate::tickets::Event;
 use crate::wait::NAP;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_message::{Completion, Failure, Instant, Target};
@@ -57,29 +57,35 @@ impl Domain {
         (outcome >= 0).then_some(look)
     }
 
-    /// What the standby does: goes on with what is left to do, if there were no calls since it looked last. `seen`: the
-    /// calls that it knows of. `sleeps`: if nothing is left, it sleeps. `None`: the domain refuses calls.
-    pub fn stand_in(&self, seen: &mut u32, sleeps: bool) -> Option<standby::Look> {
-        let standby = self.standby.as_ref()?;
+    /// What the standby does: goes on with what is left to do of the endpoints of which no call of the application has
+    /// made progress since it looked last. `sleeps`: if nothing is left, it sleeps. `None`: the domain refuses calls.
+    /// Fails if the system can not exclude it any more.
+    pub fn stand_in(&self, glances: &mut Glances, sleeps: bool) -> io::Result<Option<standby::Look>> {
+        let Some(standby) = &self.standby else { return Ok(None) };
+        if glances.passes(self.calls()) {
+            return Ok(Some(standby::Look::Passed));
+        }
         let mut look = standby::Look::Called;
         let outcome = self.visit(|entered| {
-            let was_called = core::mem::replace(seen, self.calls()) != *seen;
             let endpoints = self.state.get(entered).endpoints.clone();
-            if !endpoints.iter().any(|endpoint| endpoint.has_anything_left(entered)) {
-                look = standby::Look::Idle;
-                if sleeps {
-                    standby.fall_asleep();
-                }
-            } else if !was_called {
-                let moved = endpoints.iter().fold(false, |moved, endpoint| endpoint.advance(entered) | moved);
-                look = if moved { standby::Look::Moved } else { standby::Look::Still };
-                if !moved {
-                    endpoints.iter().for_each(|endpoint| endpoint.observe_idle(entered));
+            let mut found = standby::Look::Idle;
+            for endpoint in &endpoints {
+                let is_tended = core::mem::take(&mut endpoint.state.get(entered).is_tended);
+                if endpoint.has_anything_left(entered) {
+                    found = found.max(match is_tended {
+                        true => standby::Look::Called,
+                        false => endpoint.stand_in(entered),
+                    });
                 }
             }
+            if found == standby::Look::Idle && sleeps {
+                standby.fall_asleep();
+            }
+            look = found;
             Ok(0)
-        });
-        outcome.is_none_or(|outcome| outcome >= 0).then_some(look)
+        })?;
+        glances.note(look);
+        Ok(outcome.is_none_or(|outcome| outcome >= 0).then_some(look))
     }
 }
 
@@ -112,8 +118,13 @@ impl Endpoint {
 
     #[cold]
     fn wake_standby(&self, standby: &Arc<Standby>) {
-        let (domain, mut seen) = (Arc::downgrade(&self.domain), 0);
-        standby.wake(|| self.domain.prepare_for_guest(), move |sleeps| domain.upgrade()?.stand_in(&mut seen, sleeps));
+        let (domain, mut glances) = (Arc::downgrade(&self.domain), Glances::default());
+        let prepared = domain.clone();
+        let prepare = move || prepared.upgrade().map_or(Ok(()), |domain| domain.prepare_for_guest());
+        standby.wake(prepare, move |sleeps| match domain.upgrade() {
+            Some(domain) => domain.stand_in(&mut glances, sleeps),
+            None => Ok(None),
+        });
     }
 
     /// Whether something is left to do that only this process can.
@@ -122,10 +133,15 @@ impl Endpoint {
         active.is_some_and(|active| active.engine.has_work_left() || active.engine.has_unsent())
     }
 
-    fn observe_idle(&self, entered: &mut Entered) {
+    /// Goes on with what is left in place of the application.
+    fn stand_in(&self, entered: &mut Entered) -> standby::Look {
+        if self.advance(entered) {
+            return standby::Look::Moved;
+        }
         if let Some(active) = &mut self.state.get(entered).active {
             active.observe_idle();
         }
+        standby::Look::Still
     }
 
     #[inline]

@@ -338,8 +338,20 @@ fn what_is_left_to_do_goes_on_though_its_process_is_silent() {
     for (scheme, least) in settings {
         run("silent on_demand", &[least, &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
     }
+    let one = [("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")];
+    for bulk in ["direct", "bounced", "mailbox"] {
+        run("silent on_demand", &[&one[..], &[("FI_TIDEGATE_BULK", bulk)]].concat());
+    }
+    for rendezvous in ["chunked", "single"] {
+        run_apart("silent on_demand", &[&one[..], &[("FI_TIDEGATE_RENDEZVOUS", rendezvous)]].concat());
+    }
     let calls = ("FI_TIDEGATE_PROGRESS", "calls");
     run("silent calls", &[calls, ("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")]);
+}
+
+#[test]
+fn a_process_ends_and_forks_though_something_is_left_to_do() {
+    run("ending", &[("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")]);
 }
 
 #[test]

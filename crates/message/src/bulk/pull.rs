@@ -308,9 +308,15 @@ impl<B: Buffer> Pulls<B> {
         self.pulls.get(key)
     }
 
-    /// How many there are, and how many places for them.
-    pub(crate) fn len_and_places(&self) -> (usize, usize) {
-        (self.pulls.len(), self.pulls.places())
+    /// How many there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.pulls.len()
+    }
+
+    /// How many places there are for them.
+    pub(crate) fn places(&self) -> usize {
+        self.pulls.places()
     }
 
     /// The pulls from a peer.

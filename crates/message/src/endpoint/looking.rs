@@ -50,7 +50,7 @@ impl<L: Link> Endpoint<L> {
             push(queue, &pattern, 0, since, true);
         }
         let pulls = &self.bulk.pulls;
-        let (under_way, places) = pulls.len_and_places();
+        let (under_way, places) = (pulls.len(), pulls.places());
         open.receives_in_all = self.matching.posted() + under_way + usize::from(probe.is_some());
         self.looks.pulls.retain(|key, _| pulls.get(*key).is_some());
         let from = turn(&mut self.looks.next_pull, places);

@@ -225,12 +225,13 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Whether something is left to do that only we can, or that others cannot do before we have answered them: all of
-    /// [`has_outstanding`](Self::has_outstanding), what peers wait for and has not left, pulls and pieces. What a link
-    /// has not brought to its peers comes on top ([`has_unsent`](Self::has_unsent)).
+    /// [`has_outstanding`](Self::has_outstanding), what peers wait for and has not left, pieces, and messages to us that
+    /// have come in part or are being pulled. What a link has not brought to its peers comes on top
+    /// ([`has_unsent`](Self::has_unsent)).
     #[inline]
     pub fn has_work_left(&self) -> bool {
-        let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left();
-        own > 0 || self.egress.has_any_waiting()
+        let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left() + self.bulk.pulls.len();
+        own > 0 || self.assembly.is_under_way() || self.egress.has_any_waiting()
     }
 
     /// Messages that have not left, sends that have not been received, remote operations that are not over, and what
