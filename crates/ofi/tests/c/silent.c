@@ -1,7 +1,11 @@
 /* What a process has left to do when it stops calling: it goes on, unless FI_TIDEGATE_PROGRESS=calls, with which this is
- * run with `calls`. Run with few buffers or slots. */
+ * run with `calls`; also where membarrier is `forbidden`. Run with few buffers or slots. */
 #include "harness.h"
 #include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 enum { MESSAGES = 60 };
 static bool goes_on;
@@ -184,10 +188,27 @@ static void body(void)
 	who_has_nothing_left_sleeps();
 }
 
+/* As containers may do it: from now on this process and its children have no membarrier. */
+static void forbid_membarrier(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+	EQUAL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	EQUAL(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+	EQUAL(syscall(SYS_membarrier, 0, 0, 0), -1);
+}
+
 int main(int count, char **arguments)
 {
 	CHECK(count == 2);
-	goes_on = !strcmp(arguments[1], "on_demand");
+	if (!strcmp(arguments[1], "forbidden"))
+		forbid_membarrier();
+	goes_on = strcmp(arguments[1], "calls");
 	int failed = run(2, &(struct wishes){.threading = FI_THREAD_DOMAIN}, body, -1);
 	failed |= run(2, &(struct wishes){.threading = FI_THREAD_SAFE}, body, -1);
 	return failed;
