@@ -2,8 +2,8 @@
 //! stores and a load, no locked instruction; the guest pays a system call.
 //!
 //! 1. The owner says that it is inside, then looks whether the guest wants to be.
-//! 2. The guest says that it wants to be inside, then looks whether the owner is. If so it leaves, and comes another
-//!    time.
+//! 2. The guest says that it wants to be inside, then looks whether the owner is. If so it waits until the owner leaves,
+//!    or gives up, and comes another time.
 //! 3. One of them sees the other, if no look comes before the word that is said before it. A processor may let it,
 //!    unless there is a barrier between them. The owner has none: `membarrier(2)` makes one in all threads of the
 //!    process that run, in the name of the guest. A thread that does not run has passed one when it was taken off
@@ -93,12 +93,14 @@ impl Bias {
         self.visits.load(Relaxed)
     }
 
-    /// The guest comes in, unless the owner is inside. Returns whether; if so it has to [end](Self::end_visit) it. Fails
-    /// if the system makes no barrier (any more: an application may have forbidden itself the call).
-    pub fn try_visit(&self) -> io::Result<bool> {
+    /// The guest comes in. While the owner is inside, `wait` is called, again and again; it says when to give up. Returns
+    /// whether the guest is in; if so it has to [end](Self::end_visit) it. The owner does not come in again meanwhile.
+    /// Fails if the system makes no barrier (any more: an application may have forbidden itself the call).
+    pub fn try_visit(&self, mut wait: impl FnMut() -> bool) -> io::Result<bool> {
         self.has_guest.store(true, SeqCst);
         let barrier = barrier::for_guest();
-        let has_come = barrier.is_ok() && self.visits.load(Acquire).is_multiple_of(2);
+        let mut is_free = || self.visits.load(Acquire).is_multiple_of(2);
+        let has_come = barrier.is_ok() && (is_free() || core::iter::from_fn(|| wait().then(&mut is_free)).any(|it| it));
         if !has_come {
             self.end_visit();
         }
@@ -209,7 +211,15 @@ mod loom_tests {
             let shared = Arc::new(Shared { bias: Bias::default(), count: UnsafeCell::new(0) });
             let guests = Arc::clone(&shared);
             let guest = thread::spawn(move || {
-                let has_come = guests.bias.try_visit().unwrap();
+                let mut waits = 0;
+                let has_come = guests
+                    .bias
+                    .try_visit(|| {
+                        waits += 1;
+                        thread::yield_now();
+                        waits < 2
+                    })
+                    .unwrap();
                 if has_come {
                     guests.touch();
                     guests.bias.end_visit();
@@ -262,7 +272,7 @@ mod tests {
             let guest = scope.spawn(move || {
                 let mut visits = 0;
                 while visits < 1000 {
-                    if shared.0.try_visit().unwrap() {
+                    if shared.0.try_visit(|| false).unwrap() {
                         shared.touch();
                         shared.0.end_visit();
                         visits += 1;
@@ -291,15 +301,23 @@ mod tests {
         let bias = Bias::default();
         let before = bias.visits();
         bias.enter(|| unreachable!("nobody is inside"));
-        assert!(bias.is_inside() && !bias.try_visit().unwrap());
+        assert!(bias.is_inside() && !bias.try_visit(|| false).unwrap());
         bias.leave();
         assert!(!bias.is_inside() && bias.visits() != before);
-        assert!(bias.try_visit().unwrap() && !bias.try_enter());
+        assert!(bias.try_visit(|| unreachable!("nobody is inside")).unwrap() && !bias.try_enter());
         let mut waits = 0;
         bias.enter(|| {
             waits += 1;
             bias.end_visit();
         });
         assert_eq!(waits, 1);
+        bias.leave();
+        bias.enter(|| unreachable!("the guest is gone"));
+        let come = bias.try_visit(|| {
+            // The owner goes out, and does not come in again.
+            bias.leave();
+            !bias.try_enter()
+        });
+        assert!(come.unwrap());
     }
 }

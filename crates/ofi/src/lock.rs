@@ -24,6 +24,11 @@ const SLEEP: Duration = Duration::from_micros(50);
 struct Patience(u32);
 
 impl Patience {
+    /// Whether it will sleep from now on.
+    fn is_over(&self) -> bool {
+        self.0 >= YIELDS - 1
+    }
+
     fn wait(&mut self) {
         self.0 = self.0.saturating_add(1);
         match self.0 {
@@ -83,9 +88,19 @@ impl DomainLock {
         if self.needed { Ok(()) } else { Bias::prepare() }
     }
 
-    /// Lets a guest in, if nobody is inside. Returns whether. Fails if guests cannot be excluded any more.
+    /// Lets a guest in, if nobody is inside, or goes out soon. Returns whether. Fails if guests cannot be excluded any
+    /// more.
     pub fn try_visit(&self) -> io::Result<bool> {
-        if self.needed { Ok(self.try_acquire()) } else { self.bias.try_visit() }
+        let mut patience = Patience::default();
+        let mut wait = || {
+            patience.wait();
+            !patience.is_over()
+        };
+        if !self.needed {
+            return self.bias.try_visit(wait);
+        }
+        let mut take = || !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire);
+        Ok(take() || std::iter::from_fn(|| wait().then(&mut take)).any(|it| it))
     }
 
     /// The guest goes out.
