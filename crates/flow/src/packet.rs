@@ -271,7 +271,8 @@ impl Header {
         Header(self.0 | ENDS_BUFFER.mask())
     }
 
-    /// Whether the message in the buffer that this packet ends has waited for a credit, in its sender's backlog or, injected, with its program (L §4.3).
+    /// Whether the message in the buffer that this packet ends has waited for a credit, in its sender's backlog or,
+    /// injected, with its program (L §4.3).
     #[inline]
     pub fn has_waited(self) -> bool {
         HAS_WAITED.of(self.0) != 0

@@ -2,8 +2,8 @@
 //! stores and a load, no locked instruction; the guest pays a system call.
 //!
 //! 1. The owner says that it is inside, then looks whether the guest wants to be.
-//! 2. The guest says that it wants to be inside, then looks whether the owner is. If so it waits until the owner leaves,
-//!    or gives up, and comes another time.
+//! 2. The guest says that it wants to be inside, then looks whether the owner is. If so it waits until the owner
+//!    leaves, or gives up, and comes another time.
 //! 3. One of them sees the other, if no look comes before the word that is said before it. A processor may let it,
 //!    unless there is a barrier between them. The owner has none: `membarrier(2)` makes one in all threads of the
 //!    process that run, in the name of the guest. A thread that does not run has passed one when it was taken off
@@ -93,9 +93,9 @@ impl Bias {
         self.visits.load(Relaxed)
     }
 
-    /// The guest comes in. While the owner is inside, `wait` is called, again and again; it says when to give up. Returns
-    /// whether the guest is in; if so it has to [end](Self::end_visit) it. The owner does not come in again meanwhile.
-    /// Fails if the system makes no barrier (any more: an application may have forbidden itself the call).
+    /// The guest comes in. While the owner is inside, `wait` is called, again and again; it says when to give up.
+    /// Returns whether the guest is in; if so it has to [end](Self::end_visit) it. The owner does not come in again
+    /// meanwhile. Fails if the system makes no barrier (any more: an application may have forbidden itself the call).
     pub fn try_visit(&self, mut wait: impl FnMut() -> bool) -> io::Result<bool> {
         self.has_guest.store(true, SeqCst);
         let barrier = barrier::for_guest();

@@ -146,8 +146,8 @@ impl Standby {
 
     /// Something is left to do: wakes the thread, or begins it. `prepare` makes ready to look into the domain, which
     /// `look` does, both in the thread. That is told whether to let the thread [fall asleep](Self::fall_asleep) if
-    /// nothing is left; `None`: nothing can be done any more. Where there can be no thread the user is told once, and the
-    /// application is left with its own calls until it is tried again. The caller is inside the domain.
+    /// nothing is left; `None`: nothing can be done any more. Where there can be no thread the user is told once, and
+    /// the application is left with its own calls until it is tried again. The caller is inside the domain.
     #[cold]
     pub fn wake(
         self: &Arc<Self>,

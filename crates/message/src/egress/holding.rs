@@ -1,8 +1,8 @@
 //! Injected messages that cannot leave are refused for a while, so that a sender goes no faster than its receiver.
 //!
 //! To its sender an injected message counts as sent, and who has sent all may compute. What waits here then goes on in
-//! steps of milliseconds only (`FI_TIDEGATE_PROGRESS` in docs/parameters.md), or not before the next call. So the sender
-//! is asked to try again, as long as credits may come soon: a receiver that makes progress returns them in
+//! steps of milliseconds only (`FI_TIDEGATE_PROGRESS` in docs/parameters.md), or not before the next call. So the
+//! sender is asked to try again, as long as credits may come soon: a receiver that makes progress returns them in
 //! microseconds. One that computes, or has no processor, returns none; so the endpoint, whatever the peer, refuses for
 //! `patience`, and then not again for [`REST`], or until credits come from somebody to whom a message was refused. And
 //! who has not been worth waiting for is not waited for until credits come from there.

@@ -225,8 +225,8 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Whether something is left to do that only we can, or that others cannot do before we have answered them: all of
-    /// [`has_outstanding`](Self::has_outstanding), what peers wait for and has not left, pieces, and messages to us that
-    /// have come in part or are being pulled. What a link has not brought to its peers comes on top
+    /// [`has_outstanding`](Self::has_outstanding), what peers wait for and has not left, pieces, and messages to us
+    /// that have come in part or are being pulled. What a link has not brought to its peers comes on top
     /// ([`has_unsent`](Self::has_unsent)).
     #[inline]
     pub fn has_work_left(&self) -> bool {
