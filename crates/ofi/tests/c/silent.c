@@ -180,20 +180,24 @@ static long naps(void)
 /* Nothing is left, so there is nothing that wakes. Rank 1 has a thread: it has left something before. */
 static void who_has_nothing_left_sleeps(void)
 {
+	struct timespec half_a_second = {.tv_nsec = 500000000};
 	meet(2);
 	if (my.rank == 1) {
-		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-		long before = naps();
-		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-		EQUAL(naps() - before, 0);
+		bool sleeps = false;
+		for (int try = 0; try < 20 && !sleeps; try++) {
+			long before = naps();
+			nanosleep(&half_a_second, NULL);
+			sleeps = naps() == before;
+		}
+		CHECK(sleeps);
 	}
 	meet(2);
 }
 
 static void body(void)
 {
-	for (int round = 0; round < 4; round++)
-		messages_leave_though_their_sender_is_silent(round % 2);
+	for (int injected = 0; injected < 2; injected++)
+		messages_leave_though_their_sender_is_silent(injected);
 	if (!goes_on)
 		return;
 	for (int silent = 0; silent < 2; silent++)
