@@ -18,15 +18,18 @@ const SPINS: u32 = 100;
 const YIELDS: u32 = SPINS + 400;
 /// For how long.
 const SLEEP: Duration = Duration::from_micros(50);
+/// Tries before a guest gives up. It tries that often because who polls gives the processor away inside, so where many
+/// want a processor, somebody is inside nearly always.
+const GUEST_TRIES: u32 = YIELDS + 200;
 
 /// Who waits for somebody who is inside.
 #[derive(Debug, Default)]
 struct Patience(u32);
 
 impl Patience {
-    /// Whether it will sleep from now on.
-    fn is_over(&self) -> bool {
-        self.0 >= YIELDS - 1
+    /// Whether a guest had better come another time.
+    fn is_over_for_guest(&self) -> bool {
+        self.0 >= GUEST_TRIES
     }
 
     fn wait(&mut self) {
@@ -94,7 +97,7 @@ impl DomainLock {
         let mut patience = Patience::default();
         let mut wait = || {
             patience.wait();
-            !patience.is_over()
+            !patience.is_over_for_guest()
         };
         if !self.needed {
             return self.bias.try_visit(wait);

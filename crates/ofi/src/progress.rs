@@ -103,21 +103,10 @@ impl Endpoint {
         moved
     }
 
-    /// At the end of a call that has submitted an operation: lets the standby know if it has left something to do.
-    #[inline(always)]
-    pub fn note_submitted(&self, entered: &mut Entered) {
-        if let Some(standby) = &self.domain.standby
-            && standby.is_asleep()
-            && let Some(active) = &mut self.state.get(entered).active
-            && (active.engine.take_left() || active.engine.link().look_at_second().is_some())
-        {
-            self.note_left(entered);
-        }
-    }
-
     /// At the end of a call that may have left something to do: lets the standby know. Between hosts something may
     /// always be left.
-    fn note_left(&self, entered: &mut Entered) {
+    #[inline(always)]
+    pub fn note_left(&self, entered: &mut Entered) {
         if let Some(standby) = &self.domain.standby
             && standby.is_asleep()
             && let Some(active) = &self.state.get(entered).active

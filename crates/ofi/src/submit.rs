@@ -74,7 +74,7 @@ impl Endpoint {
         match start(&mut active.engine, Named { context, report: ticketed }) {
             Ok(()) => {
                 R::started(active, deed, context);
-                self.note_submitted(entered);
+                self.note_left(entered);
                 if self.state.get(entered).watched {
                     self.look_after_sleepers(entered);
                 }
@@ -108,7 +108,7 @@ impl Endpoint {
             return Err(TRY_AGAIN);
         }
         R::claimed(active, context);
-        self.note_submitted(entered);
+        self.note_left(entered);
         if self.state.get(entered).watched {
             self.look_after_sleepers(entered);
         }

@@ -19,7 +19,6 @@ use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
 use crate::waits::{WaitCause, Waits};
 use crate::wire::MessageKind;
-use std::fmt;
 use tidegate_flow::{
     Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Posting, Violation,
 };
@@ -80,16 +79,6 @@ pub(crate) struct Egress<B: Buffer> {
     holding: Holding,
     /// Flow control's own packets.
     controls: Controls,
-    left: Left,
-}
-
-/// Whether something may have been left to do. Not shown: it would tell apart states that are the same.
-struct Left(bool);
-
-impl fmt::Debug for Left {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Left")
-    }
 }
 
 impl<B: Buffer> Egress<B> {
@@ -108,7 +97,6 @@ impl<B: Buffer> Egress<B> {
             full: Vec::new(),
             holding: Holding::default(),
             controls: Controls::new(config),
-            left: Left(false),
         }
     }
 
@@ -161,18 +149,6 @@ impl<B: Buffer> Egress<B> {
     #[inline]
     pub(crate) fn to_retry(&self) -> usize {
         self.full.len() + self.controls.len()
-    }
-
-    /// Something may be left to do that was not before.
-    #[inline]
-    pub(crate) fn note_left(&mut self) {
-        self.left.0 = true;
-    }
-
-    /// Whether that was said since this was called last.
-    #[inline]
-    pub(crate) fn take_left(&mut self) -> bool {
-        std::mem::take(&mut self.left.0)
     }
 
     /// Whether anything waits here, flow control's own packets included.
@@ -268,7 +244,6 @@ impl<B: Buffer> Egress<B> {
     /// Lets a message wait that cannot leave. `is_full`: because of the mailbox.
     #[cold]
     pub(crate) fn wait(&mut self, mailboxes: &impl Mailboxes, to: PeerId, message: Outgoing<B>, is_full: bool) {
-        self.note_left();
         let refusals = self.flow.refusals(to);
         let lane = self.lanes.of(to);
         if lane.waits_for.is_none() {
@@ -297,7 +272,6 @@ impl<B: Buffer> Egress<B> {
 
     /// Remembers to try `to` again with every progress call.
     pub(crate) fn try_again(&mut self, to: PeerId) {
-        self.note_left();
         let lane = self.lanes.of(to);
         if !std::mem::replace(&mut lane.is_full, true) {
             self.full.push(to);
@@ -474,7 +448,6 @@ impl<B: Buffer> Egress<B> {
 
     #[inline(never)]
     fn write_control(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
-        self.note_left();
         let mut has_sent = false;
         while let Some(posting) = self.flow.poll_posting() {
             has_sent |= !matches!(posting, Posting::Again(_));

@@ -26,7 +26,6 @@ impl<L: Link> Endpoint<L> {
     /// all may not be there to answer a clear to send.
     #[cold]
     pub(super) fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
-        self.egress.note_left();
         let may_be_announced = !inject && message.may_be_announced();
         let has_room =
             |spans, eager| self.deferral.rooms.has_instead(to, eager, Memory::<L::Buffer>::announce_cost(spans));

@@ -48,7 +48,6 @@ impl<L: Link> Endpoint<L> {
     /// Remote atomic. All places must be on the same target.
     pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
-        self.egress.note_left();
         self.count(Counter::AtomicOperations, 1);
         let Some(&(first, _)) = atomic.to.first() else { return Ok(()) };
         let (destination, compare) = match atomic.kind {

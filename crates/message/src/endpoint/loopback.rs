@@ -15,7 +15,6 @@ impl<L: Link> Endpoint<L> {
     /// in their buffer.
     #[cold]
     pub(super) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
-        self.egress.note_left();
         self.count(Counter::MessagesSelf, 1);
         let (queue, tag) = (send.space.queue(), send.space.tag());
         let envelope = Envelope { source: Target::Myself, tag, data: send.data, length: send.buffer.len() };

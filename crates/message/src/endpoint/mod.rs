@@ -234,14 +234,6 @@ impl<L: Link> Endpoint<L> {
         own > 0 || self.assembly.is_under_way() || self.egress.has_any_waiting()
     }
 
-    /// Whether an operation that was submitted since this was called last may have left something: if not,
-    /// [`has_work_left`](Self::has_work_left) need not be asked. For those who submit often; what progress leaves it
-    /// does not tell.
-    #[inline]
-    pub fn take_left(&mut self) -> bool {
-        self.egress.take_left()
-    }
-
     /// Messages that have not left, sends that have not been received, remote operations that are not over, and what
     /// is over but for transfers that cannot be stopped.
     #[inline]

@@ -42,7 +42,6 @@ impl<L: Link> Endpoint<L> {
         if write.inject && write.to.iter().any(|&(target, _)| self.must_greet_target(target)) {
             return Err(TryAgain);
         }
-        self.egress.note_left();
         self.count(Counter::RmaOperations, 1);
         let Some(&(first, _)) = write.to.first() else { return Ok(()) };
         let length = write.buffer.len();
@@ -108,7 +107,6 @@ impl<L: Link> Endpoint<L> {
     /// RMA read. All places must be on the same target.
     pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
-        self.egress.note_left();
         self.count(Counter::RmaOperations, 1);
         let Some(&(first, _)) = read.from.first() else { return Ok(()) };
         let length = read.buffer.len();

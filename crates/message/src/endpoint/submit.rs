@@ -57,7 +57,6 @@ impl<L: Link> Endpoint<L> {
         if send.inject && self.link.must_greet(to) {
             return false;
         }
-        self.egress.note_left();
         self.meet(to);
         self.take_room(to, send)
     }
@@ -78,7 +77,6 @@ impl<L: Link> Endpoint<L> {
     /// A message that is too long for the mailbox, or finds no room.
     #[inline(never)]
     fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        self.egress.note_left();
         match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
             true if self.carry(to, &send) => {}
             true => self.announce(to, send),
@@ -116,7 +114,6 @@ impl<L: Link> Endpoint<L> {
         if self.ended.len() >= self.config.operations {
             return Err(TryAgain);
         }
-        self.egress.note_left();
         let (queue, pattern) = Pattern::of(&receive);
         if receive.flags != MatchFlags::default() {
             if receive.flags.peek && self.deferral.windows.inquiries.is_full() {

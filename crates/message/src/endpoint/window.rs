@@ -75,7 +75,6 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn seek_dropped(&mut self, from: Source) {
-        self.egress.note_left();
         match from {
             Source::From(Target::Myself) => {}
             Source::From(Target::Peer(peer)) => self.review(peer),

@@ -1,11 +1,10 @@
 //! Posting operations, in words: `world.send(0).to(1).tagged(7).bytes(&data).post()`.
 
 use super::buffer::MemoryBuffer;
-use super::link::MemoryLink;
 use super::world::{Done, Held, World};
 use tidegate_message::{
-    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Completion, Context, Endpoint, Failure, MatchFlags,
-    MultiReceive, ReadRequest, Receive, RemoteTarget, Send, Source, Space, TryAgain, WriteRequest,
+    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Completion, Context, Failure, MatchFlags, MultiReceive,
+    ReadRequest, Receive, RemoteTarget, Send, Source, Space, TryAgain, WriteRequest,
 };
 
 /// An operation that was posted.
@@ -13,19 +12,6 @@ use tidegate_message::{
 pub struct Handle {
     pub node: usize,
     pub context: usize,
-}
-
-/// Submits an operation. What it leaves to do, the endpoint has to tell.
-fn left_is_noted(
-    endpoint: &mut Endpoint<MemoryLink>,
-    submit: impl FnOnce(&mut Endpoint<MemoryLink>) -> Result<(), TryAgain>,
-) -> Result<(), TryAgain> {
-    let had_work_left = endpoint.has_work_left();
-    endpoint.take_left();
-    submit(endpoint)?;
-    let has_told = endpoint.take_left();
-    assert!(has_told || had_work_left || !endpoint.has_work_left(), "something is left, and nobody is told");
-    Ok(())
 }
 
 impl World {
@@ -98,7 +84,7 @@ impl World {
         let context = Context(handle.context);
         self.hold(handle, None, vec![buffer.clone()], false);
         let request = WriteRequest { to, buffer, data, context, inject: false, report: true };
-        left_is_noted(self.endpoint(node), |endpoint| endpoint.write(request)).expect("room for a write");
+        self.endpoint(node).write(request).expect("room for a write");
         handle
     }
 
@@ -108,7 +94,7 @@ impl World {
         let (handle, buffer) = (self.handle(node), self.scattered(node, &vec![0; length as usize]));
         self.hold(handle, Some(buffer.clone()), vec![], false);
         let request = ReadRequest { from, buffer, context: Context(handle.context), report: true };
-        left_is_noted(self.endpoint(node), |endpoint| endpoint.read(request)).expect("room for a read");
+        self.endpoint(node).read(request).expect("room for a read");
         handle
     }
 
@@ -125,7 +111,7 @@ impl World {
         self.hold(handle, None, vec![operand.clone()], false);
         let (kind, context) = (AtomicKind::Update, Context(handle.context));
         let request = AtomicRequest { to, datatype, op, operand, kind, context, report: true };
-        left_is_noted(self.endpoint(node), |endpoint| endpoint.atomic(request)).expect("room for an atomic");
+        self.endpoint(node).atomic(request).expect("room for an atomic");
         handle
     }
 
@@ -154,7 +140,7 @@ impl World {
         self.hold(handle, Some(result), from, false);
         let context = Context(handle.context);
         let request = AtomicRequest { to, datatype, op, operand, kind, context, report: true };
-        left_is_noted(self.endpoint(node), |endpoint| endpoint.atomic(request)).expect("room for an atomic");
+        self.endpoint(node).atomic(request).expect("room for an atomic");
         handle
     }
 
@@ -274,7 +260,7 @@ impl SendBuilder<'_> {
         world.hold(handle, None, vec![buffer.clone()], false);
         let (to, context) = (world.target(node, to), Context(handle.context));
         let send = Send { to, space, buffer, data, context, inject, delivery, report };
-        let posted = left_is_noted(world.endpoint(node), |endpoint| endpoint.send(send));
+        let posted = world.endpoint(node).send(send);
         if inject && posted.is_ok() {
             world.retire(handle);
         } else if posted.is_err() {
@@ -353,7 +339,7 @@ impl ReceiveBuilder<'_> {
         world.hold(handle, Some(buffer.clone()), vec![], multi.is_some());
         let context = Context(handle.context);
         let receive = Receive { from, space, buffer, context, multi, flags, report: true };
-        let posted = left_is_noted(world.endpoint(node), |endpoint| endpoint.receive(receive));
+        let posted = world.endpoint(node).receive(receive);
         if posted.is_err() {
             world.buffers.remove(&(handle.node, handle.context));
         }
