@@ -99,12 +99,14 @@ impl Bias {
     pub fn try_visit(&self, mut wait: impl FnMut() -> bool) -> io::Result<bool> {
         self.has_guest.store(true, SeqCst);
         let barrier = barrier::for_guest();
-        let mut is_free = || self.visits.load(Acquire).is_multiple_of(2);
-        let has_come = barrier.is_ok() && (is_free() || core::iter::from_fn(|| wait().then(&mut is_free)).any(|it| it));
-        if !has_come {
+        let mut goes_on = barrier.is_ok();
+        while goes_on && !self.visits.load(Acquire).is_multiple_of(2) {
+            goes_on = wait();
+        }
+        if !goes_on {
             self.end_visit();
         }
-        barrier.map(|()| has_come)
+        barrier.map(|()| goes_on)
     }
 
     /// The guest goes out.
@@ -124,19 +126,25 @@ mod barrier {
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
 
-    fn membarrier(command: c_int) -> c_long {
+    /// What the system answers. The interpreter does not know the call.
+    fn membarrier(command: c_int) -> io::Result<c_long> {
+        if cfg!(miri) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         // SAFETY: the call takes no pointer.
-        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
+        match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
+            answer @ 0.. => Ok(answer),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
-    /// The interpreter does not know the call.
     pub fn is_supported() -> bool {
         const NEEDED: c_long = (PRIVATE_EXPEDITED | REGISTER_PRIVATE_EXPEDITED) as c_long;
-        !cfg!(miri) && matches!(membarrier(QUERY), commands @ 0.. if commands & NEEDED == NEEDED)
+        membarrier(QUERY).is_ok_and(|commands| commands & NEEDED == NEEDED)
     }
 
     pub fn prepare() -> io::Result<()> {
-        call(REGISTER_PRIVATE_EXPEDITED)
+        membarrier(REGISTER_PRIVATE_EXPEDITED).map(|_| ())
     }
 
     /// The compiler keeps the order; the processor need not.
@@ -146,15 +154,7 @@ mod barrier {
     }
 
     pub fn for_guest() -> io::Result<()> {
-        call(PRIVATE_EXPEDITED)
-    }
-
-    fn call(command: c_int) -> io::Result<()> {
-        match cfg!(miri) {
-            false if membarrier(command) == 0 => Ok(()),
-            false => Err(io::Error::last_os_error()),
-            true => Err(io::ErrorKind::Unsupported.into()),
-        }
+        membarrier(PRIVATE_EXPEDITED).map(|_| ())
     }
 }
 

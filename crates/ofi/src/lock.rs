@@ -102,8 +102,12 @@ impl DomainLock {
         if !self.needed {
             return self.bias.try_visit(wait);
         }
-        let mut take = || !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire);
-        Ok(take() || std::iter::from_fn(|| wait().then(&mut take)).any(|it| it))
+        while !self.take_if_free() {
+            if !wait() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The guest goes out.
@@ -114,9 +118,14 @@ impl DomainLock {
     #[cold]
     fn wait(&self) {
         let mut patience = Patience::default();
-        while self.held.load(Ordering::Relaxed) || self.held.swap(true, Ordering::Acquire) {
+        while !self.take_if_free() {
             patience.wait();
         }
+    }
+
+    /// For who looks again and again: the line of the lock is left to its holder until it is free.
+    fn take_if_free(&self) -> bool {
+        !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire)
     }
 
     /// Takes the lock if it is free, or becomes free in a moment. Returns whether.

@@ -109,17 +109,29 @@ fn messages_cost_a_credit_for_each_buffer_and_without_one_are_announced() {
     assert!(endpoint.announces_behind_others());
 }
 
+/// What each packet says of its message: whether it has waited.
+fn waited(packets: Vec<Packet>) -> Vec<bool> {
+    packets.iter().map(|packet| packet.header.has_waited()).collect()
+}
+
+/// A credit comes back.
+fn credit(endpoint: &mut FlowControl) {
+    endpoint.handle_retrieved(PEER, &Packet::with_credits(PacketKind::Credit, 1)).unwrap();
+}
+
+/// One whose message has the only buffer of a connection, so that the next one finds no credit.
+fn short_of_credit() -> FlowControl {
+    let mut endpoint = endpoint(SchemeName::Growing, |of| of.per_connection = 1);
+    assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![false]));
+    assert_eq!(send(&mut endpoint, 1, NOW).err(), Some(Answer::Announce));
+    endpoint
+}
+
 /// Whoever injects is told to try again, and the message waits with its program instead of the backlog. It counts all
 /// the same (L §4.3), or a connection would never grow.
 #[test]
 fn a_message_that_found_no_credit_has_waited_wherever_it_was_meanwhile() {
-    let mut endpoint = endpoint(SchemeName::Growing, |of| of.per_connection = 1);
-    let waited = |packets: Vec<Packet>| packets.iter().map(|packet| packet.header.has_waited()).collect::<Vec<_>>();
-    let credit = |endpoint: &mut FlowControl| {
-        endpoint.handle_retrieved(PEER, &Packet::with_credits(PacketKind::Credit, 1)).unwrap();
-    };
-    assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![false]));
-    assert_eq!(send(&mut endpoint, 1, NOW).err(), Some(Answer::Announce));
+    let mut endpoint = short_of_credit();
     assert_eq!(send(&mut endpoint, 1, NOW).err(), Some(Answer::Announce));
     credit(&mut endpoint);
     assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![true]));
@@ -130,13 +142,7 @@ fn a_message_that_found_no_credit_has_waited_wherever_it_was_meanwhile() {
 /// The link refuses the packet for which credit had come: what has not left has still waited.
 #[test]
 fn a_message_that_waited_and_was_refused_then_has_waited_when_it_leaves() {
-    let mut endpoint = endpoint(SchemeName::Growing, |of| of.per_connection = 1);
-    let waited = |packets: Vec<Packet>| packets.iter().map(|packet| packet.header.has_waited()).collect::<Vec<_>>();
-    let credit = |endpoint: &mut FlowControl| {
-        endpoint.handle_retrieved(PEER, &Packet::with_credits(PacketKind::Credit, 1)).unwrap();
-    };
-    assert_eq!(send(&mut endpoint, 1, NOW).map(waited), Ok(vec![false]));
-    assert_eq!(send(&mut endpoint, 1, NOW).err(), Some(Answer::Announce));
+    let mut endpoint = short_of_credit();
     credit(&mut endpoint);
     let granted = endpoint.request(PEER, 1, NOW).into_credits();
     endpoint.handle_refused(PEER, granted, NOW);
