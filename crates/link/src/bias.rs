@@ -44,14 +44,6 @@ impl Bias {
         barrier::prepare()
     }
 
-    /// The owner comes in. `wait` is called again and again while the guest is inside.
-    #[inline(always)]
-    pub fn enter(&self, wait: impl FnMut()) {
-        if !self.try_enter() {
-            self.enter_after(wait);
-        }
-    }
-
     /// The owner comes in, unless the guest is inside or about to be. Returns whether.
     #[inline(always)]
     pub fn try_enter(&self) -> bool {
@@ -63,18 +55,6 @@ impl Bias {
         }
         self.visits.store(before, Release);
         false
-    }
-
-    #[cold]
-    fn enter_after(&self, mut wait: impl FnMut()) {
-        loop {
-            while self.has_guest.load(Relaxed) {
-                wait();
-            }
-            if self.try_enter() {
-                return;
-            }
-        }
     }
 
     /// The owner goes out.
@@ -199,6 +179,12 @@ mod loom_tests {
     unsafe impl Sync for Shared {}
 
     impl Shared {
+        fn enter(&self) {
+            while !self.bias.try_enter() {
+                thread::yield_now();
+            }
+        }
+
         fn touch(&self) {
             // SAFETY: as above; that is what the model checks.
             self.count.with_mut(|count| unsafe { *count += 1 });
@@ -227,12 +213,12 @@ mod loom_tests {
                 u32::from(has_come)
             });
             for _ in 0..2 {
-                shared.bias.enter(thread::yield_now);
+                shared.enter();
                 shared.touch();
                 shared.bias.leave();
             }
             let visits = guest.join().unwrap();
-            shared.bias.enter(thread::yield_now);
+            shared.enter();
             // SAFETY: as above.
             assert_eq!(shared.count.with(|count| unsafe { *count }), 2 + visits);
         });
@@ -282,7 +268,9 @@ mod tests {
             });
             let mut visits = 0;
             while !guest.is_finished() {
-                shared.0.enter(thread::yield_now);
+                while !shared.0.try_enter() {
+                    thread::yield_now();
+                }
                 shared.touch();
                 shared.0.leave();
                 visits += 1;
@@ -300,24 +288,18 @@ mod tests {
         }
         let bias = Bias::default();
         let before = bias.visits();
-        bias.enter(|| unreachable!("nobody is inside"));
+        assert!(bias.try_enter(), "nobody is inside");
         assert!(bias.is_inside() && !bias.try_visit(|| false).unwrap());
         bias.leave();
         assert!(!bias.is_inside() && bias.visits() != before);
         assert!(bias.try_visit(|| unreachable!("nobody is inside")).unwrap() && !bias.try_enter());
-        let mut waits = 0;
-        bias.enter(|| {
-            waits += 1;
-            bias.end_visit();
-        });
-        assert_eq!(waits, 1);
-        bias.leave();
-        bias.enter(|| unreachable!("the guest is gone"));
-        let come = bias.try_visit(|| {
+        bias.end_visit();
+        assert!(bias.try_enter(), "the guest is gone");
+        let has_come = bias.try_visit(|| {
             // The owner goes out, and does not come in again.
             bias.leave();
             !bias.try_enter()
         });
-        assert!(come.unwrap());
+        assert!(has_come.unwrap());
     }
 }

@@ -52,12 +52,21 @@ pub struct DomainLock {
     taken: AtomicU32,
     /// What excludes the guest where it is not.
     bias: Bias,
+    /// A call waits: guests let it in before they come again. It sleeps between two looks in the end, and would hardly
+    /// ever look in the moment between two visits.
+    has_waiter: AtomicBool,
 }
 
 impl DomainLock {
     /// A lock, or one that only excludes guests because the application serialises its calls.
     pub fn new(needed: bool) -> Self {
-        DomainLock { needed, held: AtomicBool::new(false), taken: AtomicU32::new(0), bias: Bias::default() }
+        DomainLock {
+            needed,
+            held: AtomicBool::new(false),
+            taken: AtomicU32::new(0),
+            bias: Bias::default(),
+            has_waiter: AtomicBool::new(false),
+        }
     }
 
     /// Waits until the lock is free and takes it.
@@ -66,9 +75,8 @@ impl DomainLock {
         if self.needed {
             self.acquire_uncounted();
             self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        } else {
-            let mut patience = Patience::default();
-            self.bias.enter(|| patience.wait());
+        } else if !self.bias.try_enter() {
+            self.wait(|| self.bias.try_enter());
         }
     }
 
@@ -76,7 +84,7 @@ impl DomainLock {
     #[inline(always)]
     pub fn acquire_uncounted(&self) {
         if self.held.swap(true, Ordering::Acquire) {
-            self.wait();
+            self.wait(|| self.take_if_free());
         }
     }
 
@@ -99,6 +107,12 @@ impl DomainLock {
             patience.wait();
             !patience.is_over_for_guest()
         };
+        // Not for ever: a thread may end while it waits.
+        while self.has_waiter.load(Ordering::Relaxed) {
+            if !wait() {
+                break;
+            }
+        }
         if !self.needed {
             return self.bias.try_visit(wait);
         }
@@ -115,12 +129,15 @@ impl DomainLock {
         if self.needed { self.release() } else { self.bias.end_visit() }
     }
 
+    /// Tries until it is in.
     #[cold]
-    fn wait(&self) {
+    fn wait(&self, come_in: impl Fn() -> bool) {
         let mut patience = Patience::default();
-        while !self.take_if_free() {
+        while !come_in() {
+            self.has_waiter.store(true, Ordering::Relaxed);
             patience.wait();
         }
+        self.has_waiter.store(false, Ordering::Relaxed);
     }
 
     /// For who looks again and again: the line of the lock is left to its holder until it is free.
@@ -225,6 +242,40 @@ mod tests {
         assert!(!lock.try_acquire());
         lock.release();
         assert!(lock.try_acquire());
+    }
+
+    #[test]
+    fn who_waits_comes_in_before_the_guest_comes_again_and_again() {
+        for needed in [true, false] {
+            let lock = &DomainLock::new(needed);
+            if lock.prepare_for_guest().is_err() {
+                continue;
+            }
+            let (visits, is_over) = (&AtomicU32::new(0), &AtomicBool::new(false));
+            let waited: u32 = std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        if lock.try_visit().unwrap() {
+                            visits.fetch_add(1, Ordering::Relaxed);
+                            std::thread::sleep(Duration::from_millis(1));
+                            lock.end_visit();
+                        }
+                    }
+                });
+                let waits = (0..50).map(|_| {
+                    let before = visits.load(Ordering::Relaxed);
+                    lock.acquire();
+                    let came = visits.load(Ordering::Relaxed) - before;
+                    lock.release();
+                    std::thread::sleep(Duration::from_millis(1));
+                    came
+                });
+                let waited = waits.sum();
+                is_over.store(true, Ordering::Relaxed);
+                waited
+            });
+            assert!(waited < 10 * 50, "{waited} visits while 50 calls waited");
+        }
     }
 
     #[test]

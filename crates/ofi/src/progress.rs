@@ -84,7 +84,7 @@ impl Domain {
             look = found;
             Ok(0)
         })?;
-        glances.note(look);
+        glances.note(outcome.map(|_| look));
         Ok(outcome.is_none_or(|outcome| outcome >= 0).then_some(look))
     }
 }

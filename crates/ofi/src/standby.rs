@@ -92,9 +92,9 @@ impl Glances {
         passes
     }
 
-    /// What a look inside has found.
-    pub fn note(&mut self, look: Look) {
-        self.is_trusted = matches!(look, Look::Called | Look::Idle);
+    /// What a look inside has found. `None`: it did not come in.
+    pub fn note(&mut self, look: Option<Look>) {
+        self.is_trusted = matches!(look, Some(Look::Called | Look::Idle));
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
                     calls += step;
                     let looks_inside = !glances.passes(calls);
                     if looks_inside {
-                        glances.note(found);
+                        glances.note(Some(found));
                     }
                     looks_inside
                 })
