@@ -235,7 +235,9 @@ def test_a_tag_that_was_never_sent_is_found(name, place):
 def test_a_slow_receiver_is_found_with_each_mpi(name, place):
     with running(place, RANKS, ["slow", "600", "2"], "--slots", "8", mpi=mpis.WHEELS[name]()) as job:
         found = job_once(place, job, lambda found: found["roots"] and found["roots"][0]["holds_up"] == RANKS - 1)
-    assert found["mpi"] == name and found["roots"][0]["who"][0]["rank"] == 2 and found["roots"][0]["cause"] == "credits", found["sentence"]
+    assert found["mpi"] == name and found["roots"][0]["who"][0]["rank"] == 2, found["sentence"]
+    # These two take in what has come whenever they wait for one of the senders: after some seconds the receive memory is full.
+    assert found["roots"][0]["cause"] in ("credits", "window"), found["sentence"]
 
 
 def test_ranks_that_a_wrapper_starts_are_one_job(place):
