@@ -1,5 +1,6 @@
 //! [`Bias`]: exclusion between an owner that comes all the time and a guest that comes rarely. The owner pays two plain
-//! stores and a load, no locked instruction; the guest pays a system call.
+//! stores and two loads, no locked instruction; the guest pays a system call. While it is closed to guests, the owner
+//! pays no more than a look at that.
 //!
 //! 1. The owner says that it is inside, then looks whether the guest wants to be.
 //! 2. The guest says that it wants to be inside, then looks whether the owner is. If so it waits until the owner
@@ -8,6 +9,9 @@
 //!    unless there is a barrier between them. The owner has none: `membarrier(2)` makes one in all threads of the
 //!    process that run, in the name of the guest. A thread that does not run has passed one when it was taken off
 //!    its processor.
+//!
+//! The owner opens it from inside, and closes it never: it cannot know whether the guest is about to come. The guest
+//! closes it as the last that it does inside.
 //!
 //! The owner may be several threads that exclude each other by other means; so may the guest.
 
@@ -20,19 +24,21 @@ use std::io;
 /// See the module.
 #[derive(Debug)]
 pub struct Bias {
-    /// Twice the visits of the owner; odd while it is inside. Written by the owner only.
+    /// The guest may come. Changed from inside only.
+    is_open: AtomicBool,
+    /// Twice the visits of the owner while it was open; odd while the owner is inside and it is. Written by the owner
+    /// only.
     visits: AtomicU32,
     /// The guest is inside, or looks whether it may be.
     has_guest: AtomicBool,
 }
 
-impl Default for Bias {
-    fn default() -> Self {
-        Bias { visits: AtomicU32::new(0), has_guest: AtomicBool::new(false) }
-    }
-}
-
 impl Bias {
+    /// Open to guests, or closed.
+    pub fn new(is_open: bool) -> Self {
+        Bias { is_open: AtomicBool::new(is_open), visits: AtomicU32::new(0), has_guest: AtomicBool::new(false) }
+    }
+
     /// Whether this system has what the guest needs (Linux 4.14, and no filter of system calls against it).
     pub fn is_supported() -> bool {
         barrier::is_supported()
@@ -44,42 +50,61 @@ impl Bias {
         barrier::prepare()
     }
 
+    /// Whether guests may come. If not, the owner comes in and [goes out](Self::leave) without a word.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Acquire)
+    }
+
+    /// The owner, who is inside, lets guests come from now on.
+    pub fn open(&self) {
+        if !self.is_open() {
+            self.visits.store(self.visits.load(Relaxed).wrapping_add(1), Relaxed);
+            self.is_open.store(true, Release);
+        }
+    }
+
     /// The owner comes in, unless the guest is inside or about to be. Returns whether.
     #[inline(always)]
     pub fn try_enter(&self) -> bool {
         let before = self.visits.load(Relaxed);
         self.visits.store(before.wrapping_add(1), Relaxed);
         barrier::for_owner();
-        if !self.has_guest.load(Acquire) {
-            return true;
+        if self.has_guest.load(Acquire) {
+            self.visits.store(before, Release);
+            return false;
         }
-        self.visits.store(before, Release);
-        false
+        if !self.is_open() {
+            // The guest has closed it since the owner looked.
+            self.visits.store(before, Relaxed);
+        }
+        true
     }
 
-    /// The owner goes out.
+    /// The owner goes out. Only if it is open.
     #[inline(always)]
     pub fn leave(&self) {
         self.visits.store(self.visits.load(Relaxed).wrapping_add(1), Release);
     }
 
-    /// Whether the owner is inside.
+    /// Whether the owner is inside, as far as it says so: not while it is closed.
     pub fn is_inside(&self) -> bool {
         !self.visits.load(Relaxed).is_multiple_of(2)
     }
 
-    /// A number that changes with each visit of the owner.
+    /// A number that changes with each visit of the owner while it is open.
     pub fn visits(&self) -> u32 {
         self.visits.load(Relaxed)
     }
 
-    /// The guest comes in. While the owner is inside, `wait` is called, again and again; it says when to give up.
-    /// Returns whether the guest is in; if so it has to [end](Self::end_visit) it. The owner does not come in again
-    /// meanwhile. Fails if the system makes no barrier (any more: an application may have forbidden itself the call).
+    /// The guest comes in, if it is open. While the owner is inside, `wait` is called, again and again; it says when to
+    /// give up. Returns whether the guest is in; if so it has to [end](Self::end_visit) it. The owner does not come in
+    /// again meanwhile. Fails if the system makes no barrier (any more: an application may have forbidden itself the
+    /// call).
     pub fn try_visit(&self, mut wait: impl FnMut() -> bool) -> io::Result<bool> {
         self.has_guest.store(true, SeqCst);
         let barrier = barrier::for_guest();
-        let mut goes_on = barrier.is_ok();
+        let mut goes_on = barrier.is_ok() && self.is_open();
         while goes_on && !self.visits.load(Acquire).is_multiple_of(2) {
             goes_on = wait();
         }
@@ -92,6 +117,12 @@ impl Bias {
     /// The guest goes out.
     pub fn end_visit(&self) {
         self.has_guest.store(false, Release);
+    }
+
+    /// The guest goes out, and may not come again before the owner [opens](Self::open).
+    pub fn end_last_visit(&self) {
+        self.is_open.store(false, Release);
+        self.end_visit();
     }
 }
 
@@ -180,8 +211,14 @@ mod loom_tests {
 
     impl Shared {
         fn enter(&self) {
-            while !self.bias.try_enter() {
+            while self.bias.is_open() && !self.bias.try_enter() {
                 thread::yield_now();
+            }
+        }
+
+        fn leave(&self) {
+            if self.bias.is_open() {
+                self.bias.leave();
             }
         }
 
@@ -191,37 +228,66 @@ mod loom_tests {
         }
     }
 
-    #[test]
-    fn owner_and_guest_exclude_each_other() {
-        loom::model(|| {
-            let shared = Arc::new(Shared { bias: Bias::default(), count: UnsafeCell::new(0) });
-            let guests = Arc::clone(&shared);
-            let guest = thread::spawn(move || {
-                let mut waits = 0;
-                let has_come = guests
-                    .bias
-                    .try_visit(|| {
-                        waits += 1;
-                        thread::yield_now();
-                        waits < 2
-                    })
-                    .unwrap();
-                if has_come {
-                    guests.touch();
-                    guests.bias.end_visit();
-                }
-                u32::from(has_come)
-            });
-            for _ in 0..2 {
-                shared.enter();
+    /// A guest that comes once, if it is let in, and goes by `end`. Returns how often it came.
+    fn visit(shared: &Arc<Shared>, end: fn(&Bias)) -> thread::JoinHandle<u32> {
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            let mut waits = 0;
+            let wait = || {
+                waits += 1;
+                thread::yield_now();
+                waits < 2
+            };
+            let has_come = shared.bias.try_visit(wait).unwrap();
+            if has_come {
                 shared.touch();
-                shared.bias.leave();
+                end(&shared.bias);
             }
+            u32::from(has_come)
+        })
+    }
+
+    fn come_twice(shared: &Shared, mut inside: impl FnMut()) {
+        for _ in 0..2 {
+            shared.enter();
+            shared.touch();
+            inside();
+            shared.leave();
+        }
+    }
+
+    /// After `owner`, who comes twice, and a guest.
+    fn check(is_open: bool, end: fn(&Bias), owner: fn(&Shared)) {
+        loom::model(move || {
+            let shared = Arc::new(Shared { bias: Bias::new(is_open), count: UnsafeCell::new(0) });
+            let guest = visit(&shared, end);
+            owner(&shared);
             let visits = guest.join().unwrap();
             shared.enter();
             // SAFETY: as above.
             assert_eq!(shared.count.with(|count| unsafe { *count }), 2 + visits);
+            assert_eq!(shared.bias.is_inside(), shared.bias.is_open());
         });
+    }
+
+    #[test]
+    fn owner_and_guest_exclude_each_other() {
+        check(true, Bias::end_visit, |shared| come_twice(shared, || {}));
+    }
+
+    #[test]
+    fn they_do_while_the_owner_opens_from_inside() {
+        check(false, Bias::end_visit, |shared| come_twice(shared, || shared.bias.open()));
+    }
+
+    #[test]
+    fn they_do_while_the_guest_closes_behind_itself() {
+        check(true, Bias::end_last_visit, |shared| come_twice(shared, || {}));
+    }
+
+    #[test]
+    fn they_do_while_the_owner_opens_what_the_guest_closes() {
+        check(true, Bias::end_last_visit, |shared| come_twice(shared, || shared.bias.open()));
     }
 }
 
@@ -253,7 +319,7 @@ mod tests {
         if Bias::prepare().is_err() {
             return;
         }
-        let shared = &Shared(Bias::default(), UnsafeCell::new([0; 2]));
+        let shared = &Shared(Bias::new(true), UnsafeCell::new([0; 2]));
         let visits = thread::scope(|scope| {
             let guest = scope.spawn(move || {
                 let mut visits = 0;
@@ -286,7 +352,7 @@ mod tests {
         if Bias::prepare().is_err() {
             return;
         }
-        let bias = Bias::default();
+        let bias = Bias::new(true);
         let before = bias.visits();
         assert!(bias.try_enter(), "nobody is inside");
         assert!(bias.is_inside() && !bias.try_visit(|| false).unwrap());
@@ -301,5 +367,27 @@ mod tests {
             !bias.try_enter()
         });
         assert!(has_come.unwrap());
+    }
+
+    #[test]
+    fn it_is_open_from_when_the_owner_opens_it_to_when_the_guest_closes_it() {
+        if Bias::prepare().is_err() {
+            return;
+        }
+        let bias = Bias::new(false);
+        assert!(!bias.is_open() && !bias.try_visit(|| unreachable!("it is closed")).unwrap());
+        bias.open();
+        assert!(bias.is_open() && !bias.try_visit(|| false).unwrap(), "who opens it is inside");
+        bias.leave();
+        for _ in 0..2 {
+            assert!(bias.try_visit(|| unreachable!("nobody is inside")).unwrap());
+            bias.end_visit();
+        }
+        assert!(bias.try_visit(|| unreachable!("nobody is inside")).unwrap());
+        bias.end_last_visit();
+        assert!(!bias.is_open() && !bias.try_visit(|| unreachable!("it is closed")).unwrap());
+        assert!(bias.try_enter() && !bias.is_inside(), "the owner saw it open, and comes in when it no longer is");
+        bias.open();
+        assert!(bias.is_inside());
     }
 }

@@ -98,34 +98,36 @@ impl Domain {
     /// state may be half-changed, so the domain refuses all further calls.
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        self.lock.acquire();
+        let _inside = self.lock.acquire();
         if let Some(pilot) = &self.pilot {
             pilot.note_call();
         }
-        let outcome = self.run(body);
-        self.lock.release();
-        outcome
+        self.run(body)
     }
 
     /// The same for the [`Pilot`], which is no call of the application.
     pub fn enter_uncounted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        self.lock.acquire_uncounted();
+        let _inside = self.lock.acquire_uncounted();
+        self.run(body)
+    }
+
+    /// The same for the [`Standby`], if nobody is inside. `None`: somebody is. If it is asleep at the end, it may not
+    /// come again before it was [admitted](Self::admit_guests). Fails if the system can not exclude it any more.
+    pub fn visit(&self, standby: &Standby, body: impl FnOnce(&mut Entered) -> Result) -> io::Result<Option<isize>> {
+        let Some(visit) = self.lock.try_visit()? else { return Ok(None) };
         let outcome = self.run(body);
-        self.lock.release();
-        outcome
-    }
-
-    /// The same for the [`Standby`], if nobody is inside. `None`: somebody is. Fails if the system can not exclude it
-    /// any more.
-    pub fn visit(&self, body: impl FnOnce(&mut Entered) -> Result) -> io::Result<Option<isize>> {
-        let outcome = self.lock.try_visit()?.then(|| self.run(body));
-        if outcome.is_some() {
-            self.lock.end_visit();
+        if standby.is_asleep() {
+            visit.end_last();
         }
-        Ok(outcome)
+        Ok(Some(outcome))
     }
 
-    /// A number that changes with each call of the application.
+    /// From now on the [`Standby`] may come.
+    pub fn admit_guests(&self, _entered: &mut Entered) {
+        self.lock.admit_guests();
+    }
+
+    /// A number that changes with each call of the application since guests may come.
     pub fn calls(&self) -> u32 {
         self.lock.calls()
     }
@@ -138,11 +140,8 @@ impl Domain {
     /// The same, if nobody is inside. `None`: somebody is. In a forked child that may be a thread which only its parent
     /// has, and which will never leave.
     pub fn enter_if_free(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
-        let outcome = self.lock.try_acquire().then(|| self.run(body));
-        if outcome.is_some() {
-            self.lock.release();
-        }
-        outcome
+        let _inside = self.lock.try_acquire()?;
+        Some(self.run(body))
     }
 
     /// Runs a call with the lock held. Whether a call has panicked is looked at only now: it may have

@@ -1,8 +1,8 @@
 //! The domain's lock, and [`Guarded`]: state that can only be reached by whoever holds it.
 //!
 //! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then all that
-//! is left to exclude is a thread of ours that comes rarely (`standby`), at no cost to the calls ([`Bias`]). For
-//! everything else there is one lock per domain. It is held for the length of one call, which is bounded and never
+//! is left to exclude is a thread of ours that comes rarely (`standby`), at little cost to the calls ([`Bias`]), and at
+//! none but a look while that thread sleeps. For everything else there is one lock per domain. It is held for the length of one call, which is bounded and never
 //! sleeps, so waiting means spinning a little, then giving the processor away, and sleeping at last: to who has a
 //! higher priority than the one inside, the scheduler gives the processor back at once ([`Patience`]).
 
@@ -50,11 +50,24 @@ pub struct DomainLock {
     held: AtomicBool,
     /// How often it was taken where it is needed, but for guests.
     taken: AtomicU32,
-    /// What excludes the guest where it is not.
+    /// What excludes the guest where it is not. Where it is, this is open always: a call looks at that first.
     bias: Bias,
     /// A call waits: guests let it in before they come again. It sleeps between two looks in the end, and would hardly
     /// ever look in the moment between two visits.
     has_waiter: AtomicBool,
+}
+
+/// Who is inside, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Inside<'a>(&'a DomainLock);
+
+/// A guest who is inside, until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Visit<'a> {
+    lock: &'a DomainLock,
+    is_last: bool,
 }
 
 impl DomainLock {
@@ -64,33 +77,56 @@ impl DomainLock {
             needed,
             held: AtomicBool::new(false),
             taken: AtomicU32::new(0),
-            bias: Bias::default(),
+            bias: Bias::new(needed),
             has_waiter: AtomicBool::new(false),
         }
     }
 
     /// Waits until the lock is free and takes it.
     #[inline(always)]
-    pub fn acquire(&self) {
-        if self.needed {
-            self.acquire_uncounted();
-            self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        } else if !self.bias.try_enter() {
-            self.wait(|| self.bias.try_enter());
+    pub fn acquire(&self) -> Inside<'_> {
+        if !self.bias.is_open() {
+            return Inside(self);
         }
+        if self.needed {
+            let inside = self.acquire_uncounted();
+            self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            return inside;
+        }
+        if !self.bias.try_enter() {
+            self.wait(|| !self.bias.is_open() || self.bias.try_enter());
+        }
+        Inside(self)
     }
 
     /// The same for who is no call of the application, where the lock is needed.
     #[inline(always)]
-    pub fn acquire_uncounted(&self) {
+    pub fn acquire_uncounted(&self) -> Inside<'_> {
         if self.held.swap(true, Ordering::Acquire) {
             self.wait(|| self.take_if_free());
         }
+        Inside(self)
     }
 
-    /// A number that changes with each [`acquire`](Self::acquire).
+    /// Takes the lock if it is free, or becomes free in a moment. Where the application serialises its calls, it is
+    /// taken for free while no guest may come.
+    pub fn try_acquire(&self) -> Option<Inside<'_>> {
+        let come_in = || match (self.bias.is_open(), self.needed) {
+            (false, _) => true,
+            (true, true) => !self.held.swap(true, Ordering::Acquire),
+            (true, false) => !self.bias.is_inside() && self.bias.try_enter(),
+        };
+        (0..SPINS).any(|_| come_in()).then_some(Inside(self))
+    }
+
+    /// A number that changes with each [`acquire`](Self::acquire) since guests may come.
     pub fn calls(&self) -> u32 {
         if self.needed { self.taken.load(Ordering::Relaxed) } else { self.bias.visits() }
+    }
+
+    /// From now on guests may come. The caller is inside.
+    pub fn admit_guests(&self) {
+        self.bias.open();
     }
 
     /// Makes ready for a guest. To be called before the first [`try_visit`](Self::try_visit), and by the guest: in a
@@ -99,9 +135,9 @@ impl DomainLock {
         if self.needed { Ok(()) } else { Bias::prepare() }
     }
 
-    /// Lets a guest in, if nobody is inside, or goes out soon. Returns whether. Fails if guests cannot be excluded any
-    /// more.
-    pub fn try_visit(&self) -> io::Result<bool> {
+    /// Lets a guest in, if it was [admitted](Self::admit_guests) since its [last visit](Visit::end_last), and nobody is
+    /// inside or who is goes out soon. Fails if guests cannot be excluded any more.
+    pub fn try_visit(&self) -> io::Result<Option<Visit<'_>>> {
         let mut patience = Patience::default();
         let mut wait = || {
             patience.wait();
@@ -113,20 +149,18 @@ impl DomainLock {
                 break;
             }
         }
-        if !self.needed {
-            return self.bias.try_visit(wait);
-        }
-        while !self.take_if_free() {
-            if !wait() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The guest goes out.
-    pub fn end_visit(&self) {
-        if self.needed { self.release() } else { self.bias.end_visit() }
+        let has_come = match self.needed {
+            true => loop {
+                if self.take_if_free() {
+                    break true;
+                }
+                if !wait() {
+                    break false;
+                }
+            },
+            false => self.bias.try_visit(wait)?,
+        };
+        Ok(has_come.then_some(Visit { lock: self, is_last: false }))
     }
 
     /// Tries until it is in.
@@ -144,22 +178,38 @@ impl DomainLock {
     fn take_if_free(&self) -> bool {
         !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire)
     }
+}
 
-    /// Takes the lock if it is free, or becomes free in a moment. Returns whether.
-    pub fn try_acquire(&self) -> bool {
-        (0..SPINS).any(|_| match self.needed {
-            true => !self.held.swap(true, Ordering::Acquire),
-            false => !self.bias.is_inside() && self.bias.try_enter(),
-        })
-    }
-
+impl Drop for Inside<'_> {
     /// Releases the lock.
     #[inline(always)]
-    pub fn release(&self) {
-        if self.needed {
-            self.held.store(false, Ordering::Release);
+    fn drop(&mut self) {
+        let DomainLock { needed, held, bias, .. } = self.0;
+        if !bias.is_open() {
+            return;
+        }
+        if *needed {
+            held.store(false, Ordering::Release);
         } else {
-            self.bias.leave();
+            bias.leave();
+        }
+    }
+}
+
+impl Visit<'_> {
+    /// The guest goes out, and does not come again before it is admitted.
+    pub fn end_last(mut self) {
+        self.is_last = true;
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        let DomainLock { needed, held, bias, .. } = self.lock;
+        match (*needed, self.is_last) {
+            (true, _) => held.store(false, Ordering::Release),
+            (false, true) => bias.end_last_visit(),
+            (false, false) => bias.end_visit(),
         }
     }
 }
@@ -218,11 +268,10 @@ mod tests {
                 let shared = Arc::clone(&shared);
                 std::thread::spawn(move || {
                     for _ in 0..20_000 {
-                        shared.0.acquire();
+                        let _inside = shared.0.acquire();
                         // SAFETY: the lock is held.
                         let mut entered = unsafe { Entered::new() };
                         *shared.1.get(&mut entered) += 1;
-                        shared.0.release();
                     }
                 })
             })
@@ -238,10 +287,10 @@ mod tests {
     #[test]
     fn a_lock_that_nobody_will_release_can_be_left_alone() {
         let lock = DomainLock::new(true);
-        assert!(lock.try_acquire());
-        assert!(!lock.try_acquire());
-        lock.release();
-        assert!(lock.try_acquire());
+        let inside = lock.try_acquire().unwrap();
+        assert!(lock.try_acquire().is_none());
+        drop(inside);
+        assert!(lock.try_acquire().is_some());
     }
 
     #[test]
@@ -251,22 +300,24 @@ mod tests {
             if lock.prepare_for_guest().is_err() {
                 continue;
             }
+            let inside = lock.acquire();
+            lock.admit_guests();
+            drop(inside);
             let (visits, is_over) = (&AtomicU32::new(0), &AtomicBool::new(false));
             let waited: u32 = std::thread::scope(|scope| {
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Relaxed) {
-                        if lock.try_visit().unwrap() {
+                        if let Some(_visit) = lock.try_visit().unwrap() {
                             visits.fetch_add(1, Ordering::Relaxed);
                             std::thread::sleep(Duration::from_millis(1));
-                            lock.end_visit();
                         }
                     }
                 });
                 let waits = (0..50).map(|_| {
                     let before = visits.load(Ordering::Relaxed);
-                    lock.acquire();
+                    let inside = lock.acquire();
                     let came = visits.load(Ordering::Relaxed) - before;
-                    lock.release();
+                    drop(inside);
                     std::thread::sleep(Duration::from_millis(1));
                     came
                 });
@@ -285,15 +336,21 @@ mod tests {
             if lock.prepare_for_guest().is_err() {
                 continue;
             }
+            let inside = lock.acquire();
+            lock.admit_guests();
+            assert!(lock.try_visit().unwrap().is_none(), "who admits guests is inside");
+            drop(inside);
             let calls = lock.calls();
-            assert!(lock.try_visit().unwrap() && !lock.try_acquire());
-            lock.end_visit();
+            let visit = lock.try_visit().unwrap().unwrap();
+            assert!(lock.try_acquire().is_none());
+            drop(visit);
             assert_eq!(lock.calls(), calls);
-            lock.acquire();
-            assert!(lock.calls() != calls && !lock.try_visit().unwrap() && !lock.try_acquire());
-            lock.release();
-            assert!(lock.try_visit().unwrap());
-            lock.end_visit();
+            let inside = lock.acquire();
+            assert!(lock.calls() != calls && lock.try_visit().unwrap().is_none() && lock.try_acquire().is_none());
+            drop(inside);
+            lock.try_visit().unwrap().unwrap().end_last();
+            assert_eq!(lock.try_visit().unwrap().is_some(), needed, "where the lock is needed all may take it");
+            assert!(lock.try_acquire().is_some());
         }
     }
 }

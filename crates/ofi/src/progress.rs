@@ -66,7 +66,7 @@ impl Domain {
             return Ok(Some(standby::Look::Passed));
         }
         let mut look = standby::Look::Called;
-        let outcome = self.visit(|entered| {
+        let outcome = self.visit(standby, |entered| {
             let endpoints = self.state.get(entered).endpoints.clone();
             let mut found = standby::Look::Idle;
             for endpoint in &endpoints {
@@ -112,12 +112,13 @@ impl Endpoint {
             && let Some(active) = &self.state.get(entered).active
             && (active.engine.has_work_left() || active.engine.link().look_at_second().is_some())
         {
-            self.wake_standby(standby);
+            self.wake_standby(standby, entered);
         }
     }
 
     #[cold]
-    fn wake_standby(&self, standby: &Arc<Standby>) {
+    fn wake_standby(&self, standby: &Arc<Standby>, entered: &mut Entered) {
+        self.domain.admit_guests(entered);
         let (domain, mut glances) = (Arc::downgrade(&self.domain), Glances::default());
         let prepared = domain.clone();
         let prepare = move || prepared.upgrade().map_or(Ok(()), |domain| domain.prepare_for_guest());

@@ -16,23 +16,32 @@
 //! With `none` nothing says that a receiver has moved, so what began with a wait ends after [`REST`] only.
 
 use std::time::Duration;
-use tidegate_flow::{Instant, PeerId};
+use tidegate_flow::Instant;
 
 /// How long nothing is refused after it was in vain.
 const REST: Duration = Duration::from_secs(1);
 /// Most refusals before time is told.
 const UNTIMED_MOST: u32 = 100_000;
 
-/// What holds for all peers. A wait is that of the peer whose message was refused first: that others move meanwhile
-/// does not begin it anew.
+/// What holds for all peers. A wait lasts as long as there is a peer to whom a message was refused in it, and who has
+/// not moved since: that others have moved does not begin it anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Holding {
+pub(super) struct Holding {
+    stage: Stage,
+    /// The number of the wait, or of the last one. 0: there was none.
+    wait: u64,
+    /// For how many peers it is.
+    peers: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
     #[default]
     Idle,
     /// So many messages were refused, and no time has been told since.
-    Begun(u32, PeerId),
+    Begun(u32),
     /// Messages have been refused since this moment, or were and have left.
-    Since(Instant, PeerId),
+    Since(Instant),
     /// It was in vain: nothing is refused until then.
     RestUntil(Instant),
 }
@@ -40,10 +49,10 @@ pub(super) enum Holding {
 /// What holds for one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hold {
-    /// A message to it has been refused since credits came.
-    pub(super) is_holding: bool,
+    /// In which wait a message to it was refused last. 0: in none since credits came.
+    wait: u64,
     /// It was in vain.
-    pub(super) has_given_up: bool,
+    has_given_up: bool,
     /// The retry timer has run out since: whether the peer has moved, the next message will show.
     pub(super) is_on_trial: bool,
     /// It was in vain though there were some credits, and there have never been enough for such a message since: it may
@@ -52,51 +61,70 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Nothing waits for the peer any more, or credits have come. Returns whether a message had been refused.
-    pub(super) fn end(&mut self) -> bool {
-        (self.has_given_up, self.is_on_trial) = (false, false);
-        std::mem::take(&mut self.is_holding)
+    /// Whether a message to it has been refused since credits came.
+    pub(super) fn is_holding(&self) -> bool {
+        self.wait != 0
     }
 }
 
 impl Holding {
     /// Whether its time counts.
     #[inline]
-    pub(super) fn is_timed(self) -> bool {
-        self != Holding::Idle
+    pub(super) fn is_timed(&self) -> bool {
+        self.stage != Stage::Idle
     }
 
-    /// A peer to whom a message was refused has moved.
-    pub(super) fn end_by(&mut self, peer: PeerId) {
-        match *self {
-            Holding::Begun(_, of) | Holding::Since(_, of) if of != peer => {}
-            _ => *self = Holding::Idle,
+    /// Nothing waits for the peer any more, or credits have come.
+    pub(super) fn end(&mut self, hold: &mut Hold) {
+        let was_holding = hold.is_holding();
+        self.forget(hold);
+        (hold.wait, hold.has_given_up, hold.is_on_trial) = (0, false, false);
+        if was_holding && self.peers == 0 {
+            self.stage = Stage::Idle;
         }
     }
 
     /// Time is told.
     pub(super) fn tell_time(&mut self, now: Instant) {
-        *self = match *self {
-            Holding::Begun(_, of) => Holding::Since(now, of),
-            Holding::Since(begun, _) if now.since(begun) >= REST => Holding::Idle,
-            Holding::RestUntil(end) if now >= end => Holding::Idle,
+        self.stage = match self.stage {
+            Stage::Begun(_) => Stage::Since(now),
+            Stage::Since(begun) if now.since(begun) >= REST => Stage::Idle,
+            Stage::RestUntil(end) if now >= end => Stage::Idle,
             other => other,
         };
     }
 
-    /// A message to `peer` cannot leave. Returns whether it is refused.
-    pub(super) fn refuse(&mut self, peer: PeerId, patience: Duration, now: Instant) -> bool {
-        match self {
-            Holding::Idle => *self = Holding::Begun(1, peer),
-            Holding::Begun(refusals, _) if *refusals < UNTIMED_MOST => *refusals += 1,
-            Holding::Since(begun, _) if now.since(*begun) < patience => {}
-            Holding::RestUntil(_) => return false,
-            Holding::Begun(..) | Holding::Since(..) => {
-                *self = Holding::RestUntil(now + REST);
+    /// A message to this peer cannot leave. Returns whether it is refused.
+    pub(super) fn refuse(&mut self, hold: &mut Hold, patience: Duration, now: Instant) -> bool {
+        let is_refused = !hold.has_given_up && self.is_patient(patience, now);
+        if !is_refused {
+            self.forget(hold);
+            hold.has_given_up = true;
+        } else if hold.wait != self.wait {
+            hold.wait = self.wait;
+            self.peers += 1;
+        }
+        is_refused
+    }
+
+    /// Whether a message that cannot leave is refused now. Begins a wait if there is none.
+    fn is_patient(&mut self, patience: Duration, now: Instant) -> bool {
+        match &mut self.stage {
+            Stage::Idle => *self = Holding { stage: Stage::Begun(1), wait: self.wait + 1, peers: 0 },
+            Stage::Begun(refusals) if *refusals < UNTIMED_MOST => *refusals += 1,
+            Stage::Since(begun) if now.since(*begun) < patience => {}
+            Stage::RestUntil(_) => return false,
+            Stage::Begun(_) | Stage::Since(_) => {
+                self.stage = Stage::RestUntil(now + REST);
                 return false;
             }
         }
         true
+    }
+
+    /// The wait is not for this peer, or no longer.
+    fn forget(&mut self, hold: &Hold) {
+        self.peers -= u32::from(hold.wait == self.wait && hold.is_holding() && !hold.has_given_up);
     }
 }
 
@@ -105,58 +133,114 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_millis(2);
-    const A: PeerId = PeerId(0);
-    const B: PeerId = PeerId(1);
 
     fn at(microseconds: u64) -> Instant {
         Instant::default() + Duration::from_micros(microseconds)
     }
 
+    /// Two peers.
+    #[derive(Default)]
+    struct Two {
+        holding: Holding,
+        a: Hold,
+        b: Hold,
+    }
+
+    impl Two {
+        fn refuse_a(&mut self, moment: u64) -> bool {
+            self.holding.refuse(&mut self.a, PATIENCE, at(moment))
+        }
+
+        fn refuse_b(&mut self, moment: u64) -> bool {
+            self.holding.refuse(&mut self.b, PATIENCE, at(moment))
+        }
+
+        fn tell_time(&mut self, moment: u64) {
+            self.holding.tell_time(at(moment));
+        }
+
+        fn end_a(&mut self) {
+            self.holding.end(&mut self.a);
+        }
+
+        fn end_b(&mut self) {
+            self.holding.end(&mut self.b);
+        }
+    }
+
     #[test]
     fn refuses_for_its_patience_from_the_first_time_told_and_then_rests() {
-        let mut holding = Holding::default();
-        assert!(holding.refuse(A, PATIENCE, at(0)));
+        let mut two = Two::default();
+        assert!(two.refuse_a(0));
         // Whoever was away for long before is not said to have been refused meanwhile.
-        holding.tell_time(at(50_000));
-        assert!(holding.refuse(B, PATIENCE, at(51_999)));
-        assert!(!holding.refuse(A, PATIENCE, at(52_000)));
-        assert!(!holding.refuse(B, PATIENCE, at(52_000)), "it rests");
-        holding.tell_time(at(1_051_999));
-        assert!(!holding.refuse(A, PATIENCE, at(1_051_999)));
-        holding.tell_time(at(1_052_000));
-        assert!(!holding.is_timed() && holding.refuse(A, PATIENCE, at(1_052_000)));
+        two.tell_time(50_000);
+        assert!(two.refuse_b(51_999));
+        assert!(!two.refuse_a(52_000));
+        assert!(!two.refuse_b(52_000), "it rests");
+        two.tell_time(1_051_999);
+        assert!(!two.holding.refuse(&mut Hold::default(), PATIENCE, at(1_051_999)), "whoever it is");
+        two.tell_time(1_052_000);
+        assert!(!two.holding.is_timed() && !two.refuse_a(1_052_000), "who was not worth waiting for is not waited for");
+        two.end_a();
+        assert!(two.refuse_a(1_052_000));
     }
 
     #[test]
     fn who_tells_no_time_is_not_refused_without_end() {
-        let mut holding = Holding::default();
-        assert_eq!((0..2 * UNTIMED_MOST).filter(|_| holding.refuse(A, PATIENCE, at(0))).count(), UNTIMED_MOST as usize);
+        let mut two = Two::default();
+        assert_eq!((0..2 * UNTIMED_MOST).filter(|_| two.refuse_a(0)).count(), UNTIMED_MOST as usize);
     }
 
     #[test]
     fn who_moves_does_not_begin_the_wait_for_another_anew() {
-        let mut holding = Holding::default();
-        let refused = (0..1_000_000).step_by(50).take_while(|&moment| {
-            holding.tell_time(at(moment));
-            let is_refused = holding.refuse(A, PATIENCE, at(moment));
-            holding.refuse(B, PATIENCE, at(moment));
-            holding.end_by(B);
-            is_refused
-        });
-        assert_eq!(refused.count(), 1 + 2_000 / 50);
-        assert_eq!(holding, Holding::Idle, "somebody has moved, so there is no rest: the next wait is another's");
-        assert!(holding.refuse(B, PATIENCE, at(3_000)));
-        holding.tell_time(at(3_001));
-        holding.end_by(A);
-        assert!(!holding.refuse(B, PATIENCE, at(5_001)));
+        for is_b_first in [false, true] {
+            let mut two = Two::default();
+            let refused = (0..1_000_000).step_by(50).take_while(|&moment| {
+                two.tell_time(moment);
+                if is_b_first {
+                    two.refuse_b(moment);
+                }
+                let is_refused = two.refuse_a(moment);
+                two.refuse_b(moment);
+                two.end_b();
+                is_refused
+            });
+            assert!(refused.count() <= 2 + 2_000 / 50);
+            assert!(two.a.has_given_up);
+            two.tell_time(1_100_000);
+            assert!(two.refuse_b(1_100_000));
+            two.tell_time(1_100_001);
+            two.end_a();
+            assert!(!two.refuse_b(1_102_001), "that A moves does not begin the wait for B anew");
+        }
     }
 
     #[test]
-    fn what_was_refused_and_has_left_is_not_timed_for_ever() {
-        let mut holding = Holding::default();
-        assert!(holding.refuse(A, PATIENCE, at(0)));
-        holding.tell_time(at(1));
-        holding.tell_time(at(1_000_001));
-        assert_eq!(holding, Holding::Idle);
+    fn a_wait_lasts_until_all_have_moved_to_whom_messages_were_refused_in_it() {
+        let mut two = Two::default();
+        assert!(two.refuse_a(0));
+        two.tell_time(1);
+        assert!(two.refuse_b(1_000));
+        two.end_a();
+        assert!(two.holding.is_timed() && two.refuse_a(1_500));
+        two.end_b();
+        assert!(two.holding.is_timed(), "of two refusals the second counts");
+        two.end_a();
+        assert_eq!((two.holding.is_timed(), two.holding.peers), (false, 0));
+        assert!(two.refuse_a(2_500));
+    }
+
+    #[test]
+    fn who_was_refused_in_a_wait_before_does_not_count_in_this_one() {
+        let mut two = Two::default();
+        assert!(two.refuse_a(0));
+        two.tell_time(1);
+        two.tell_time(1_000_001);
+        assert!(!two.holding.is_timed(), "what was refused and has left is not timed for ever");
+        assert!(two.refuse_b(1_000_002));
+        two.end_a();
+        assert!(two.holding.is_timed());
+        two.end_b();
+        assert!(!two.holding.is_timed());
     }
 }

@@ -19,11 +19,6 @@ pub(super) struct Lane<B> {
 }
 
 impl<B: Buffer> Lane<B> {
-    /// Nothing waits any more. Returns what for something did, if it did, and whether messages were refused.
-    pub(super) fn end_delay(&mut self) -> (Option<WaitCause>, bool) {
-        (self.waits_for.take(), self.hold.end())
-    }
-
     /// Whether anything goes on when credits come.
     pub(super) fn wants_credits(&self) -> bool {
         !self.backlog.is_empty() || self.hold != Hold::default()

@@ -406,18 +406,16 @@ impl<B: Buffer> Egress<B> {
     /// nothing of the peer: what becomes of the next message does.
     fn end_delay_if_moved(&mut self, to: PeerId) {
         match self.lanes.get_mut(to) {
-            Some(lane) if lane.hold.is_holding && self.flow.refusals(to) > 0 => lane.hold.is_on_trial = true,
+            Some(lane) if lane.hold.is_holding() && self.flow.refusals(to) > 0 => lane.hold.is_on_trial = true,
             _ => self.end_delay(to),
         }
     }
 
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
-        let Some((waited_for, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };
-        if was_refused {
-            self.holding.end_by(to);
-        }
-        let Some(cause) = waited_for else { return };
+        let Some(lane) = self.lanes.get_mut(to) else { return };
+        self.holding.end(&mut lane.hold);
+        let Some(cause) = lane.waits_for.take() else { return };
         self.waits.end(to, cause);
         self.delayed.peers -= 1;
         self.delayed.before = self.delayed.before.min(self.delayed.peers);

@@ -17,17 +17,11 @@ impl<B: Buffer> Egress<B> {
         let hold = &mut self.lanes.of(to).hold;
         if std::mem::take(&mut hold.is_on_trial) && refusals < 2 {
             // What was refused before has left.
-            if hold.end() {
-                self.holding.end_by(to);
-            }
+            self.holding.end(hold);
         }
-        if !hold.has_given_up && self.holding.refuse(to, patience, now) {
-            hold.is_holding = true;
-            return true;
-        }
-        hold.has_given_up = true;
-        hold.is_scarce |= self.flow.credits(to) > 0;
-        false
+        let is_refused = self.holding.refuse(hold, patience, now);
+        hold.is_scarce |= !is_refused && self.flow.credits(to) > 0;
+        is_refused
     }
 
     /// Whether a message of so many packets can leave whole, or no waiting makes it so. Where there are no credits at
