@@ -109,8 +109,8 @@ impl Endpoint {
     pub fn note_left(&self, entered: &mut Entered) {
         if let Some(standby) = &self.domain.standby
             && standby.is_asleep()
-            && let Some(active) = &self.state.get(entered).active
-            && (active.engine.has_work_left() || active.engine.link().look_at_second().is_some())
+            && let Some(active) = &mut self.state.get(entered).active
+            && (active.engine.leaves_work() || active.engine.link().look_at_second().is_some())
         {
             self.wake_standby(standby, entered);
         }

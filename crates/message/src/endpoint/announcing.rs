@@ -63,6 +63,7 @@ impl<L: Link> Endpoint<L> {
             self.presence.keep_copy(to);
         }
         let Send { space, data, delivery, .. } = send;
+        self.egress.mark_work();
         Some(self.bulk.keep(PendingSend::new(to, space, data, delivery, payload, notice)))
     }
 

@@ -111,13 +111,20 @@ impl<L: Link> Endpoint<L> {
                 Sink::ReadData(Key(operation), at)
             }
             head if length <= LARGEST_CONTROL_BYTES => {
+                self.egress.mark_work();
                 self.assembly.begin_control(from, head, length);
                 return Ok(());
             }
             _ => return Err(Malformed),
         };
-        self.assembly.begin(from, sink, length, 0);
+        self.begin_assembly(from, sink, length, 0);
         Ok(())
+    }
+
+    /// A message of several packets begins, whose first so many bytes have been placed.
+    pub(super) fn begin_assembly(&mut self, from: PeerId, sink: Sink<L::Buffer>, length: usize, received: usize) {
+        self.egress.mark_work();
+        self.assembly.begin(from, sink, length, received);
     }
 
     /// The next part of the message under way from `from`.

@@ -102,7 +102,7 @@ impl<L: Link> Endpoint<L> {
                     self.complete_receive(active, &envelope, queue);
                 } else {
                     let sink = Sink::Receive(active, envelope, queue);
-                    self.assembly.begin(from, sink, length, rest.len());
+                    self.begin_assembly(from, sink, length, rest.len());
                 }
                 self.pass_window(from, cost);
             }
@@ -112,7 +112,7 @@ impl<L: Link> Endpoint<L> {
                 let at = self.store_unexpected(envelope, Stored::Here(payload), queue, cost);
                 if !whole {
                     let sink = Sink::Store(at, queue);
-                    self.assembly.begin(from, sink, length, rest.len());
+                    self.begin_assembly(from, sink, length, rest.len());
                 }
                 self.enter_window(from, cost);
             }

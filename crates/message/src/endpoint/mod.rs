@@ -228,10 +228,29 @@ impl<L: Link> Endpoint<L> {
     /// [`has_outstanding`](Self::has_outstanding), what peers wait for and has not left, pieces, and messages to us
     /// that have come in part or are being pulled. What a link has not brought to its peers comes on top
     /// ([`has_unsent`](Self::has_unsent)).
-    #[inline]
     pub fn has_work_left(&self) -> bool {
         let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left() + self.bulk.pulls.len();
         own > 0 || self.assembly.is_under_way() || self.egress.has_any_waiting()
+    }
+
+    /// The same, for who asks after every call: mostly no call since the last answer has given us anything to do that
+    /// may be left.
+    #[inline]
+    pub fn leaves_work(&mut self) -> bool {
+        debug_assert!(
+            self.egress.may_leave_work() || !self.has_work_left(),
+            "something is left, and nobody has said so"
+        );
+        self.egress.may_leave_work() && self.looks_for_work()
+    }
+
+    #[cold]
+    fn looks_for_work(&mut self) -> bool {
+        let has_work_left = self.has_work_left();
+        if !has_work_left {
+            self.egress.clear_work();
+        }
+        has_work_left
     }
 
     /// Messages that have not left, sends that have not been received, remote operations that are not over, and what

@@ -204,7 +204,10 @@ impl World {
 
     /// The endpoint of `node`, which is alive.
     pub fn endpoint(&mut self, node: usize) -> &mut Endpoint<MemoryLink> {
-        self.endpoints[node].as_mut().expect("the node is alive")
+        let endpoint = self.endpoints[node].as_mut().expect("the node is alive");
+        // Checks, as it is asked after every call, that what the one before has left was said to be.
+        endpoint.leaves_work();
+        endpoint
     }
 
     /// What `me` calls `node`.
