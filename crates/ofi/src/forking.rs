@@ -23,14 +23,32 @@ impl Look {
     /// Begins, when nobody forks. `None`: the thread is over before.
     pub fn begin(is_over: &AtomicBool) -> Option<Look> {
         while !is_over.load(Relaxed) {
-            LOOKS.fetch_add(1, SeqCst);
-            if FORKS.load(SeqCst) == 0 {
-                return Some(Look(()));
+            let look = Look::try_begin();
+            if look.is_some() {
+                return look;
             }
-            LOOKS.fetch_sub(1, SeqCst);
             std::thread::sleep(NAP);
         }
         None
+    }
+
+    /// The same for a call of the application, which holds locks of ours for a moment. `None`: somebody forks, and it
+    /// takes long, or the call comes from a handler of that fork, which it would wait for in vain.
+    pub fn begin_soon() -> Option<Look> {
+        let end = Instant::now() + WAIT_MOST;
+        loop {
+            let look = Look::try_begin();
+            if look.is_some() || Instant::now() >= end {
+                return look;
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    fn try_begin() -> Option<Look> {
+        LOOKS.fetch_add(1, SeqCst);
+        let look = Look(());
+        (FORKS.load(SeqCst) == 0).then_some(look)
     }
 }
 
@@ -63,4 +81,27 @@ extern "C" fn end_fork_in_parent() {
 extern "C" fn end_fork_in_child() {
     LOOKS.store(0, SeqCst);
     FORKS.store(0, SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flight::Flight;
+    use crate::standby::{Look as Found, Standby};
+    use std::sync::Arc;
+
+    #[test]
+    fn no_thread_begins_while_a_child_is_forked() {
+        let standby = Arc::new(Standby::new());
+        begin_fork();
+        let caller = {
+            let standby = Arc::clone(&standby);
+            std::thread::spawn(move || standby.wake(|| Ok(()), |_| Ok(Some(Found::Idle))))
+        };
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!caller.is_finished() && standby.is_asleep());
+        end_fork_in_parent();
+        caller.join().unwrap();
+        Flight::end(&*standby).unwrap()();
+    }
 }
