@@ -116,7 +116,7 @@ impl DomainLock {
             (true, true) => !self.held.swap(true, Ordering::Acquire),
             (true, false) => !self.bias.is_inside() && self.bias.try_enter(),
         };
-        (0..SPINS).any(|_| come_in()).then_some(Inside(self))
+        (0..SPINS).any(|_| come_in()).then(|| Inside(self))
     }
 
     /// A number that changes with each [`acquire`](Self::acquire) since guests may come.
@@ -160,7 +160,7 @@ impl DomainLock {
             },
             false => self.bias.try_visit(wait)?,
         };
-        Ok(has_come.then_some(Visit { lock: self, is_last: false }))
+        Ok(has_come.then(|| Visit { lock: self, is_last: false }))
     }
 
     /// Tries until it is in.
@@ -258,30 +258,49 @@ impl<T> Guarded<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+
+    /// One more, by who is inside alone.
+    fn count(shared: &Guarded<u64>) {
+        // SAFETY: that nobody else is inside is what the test is about.
+        let mut entered = unsafe { Entered::new() };
+        let count = shared.get(&mut entered);
+        let before = *count;
+        std::thread::yield_now();
+        *count = before + 1;
+    }
 
     #[test]
-    fn the_lock_excludes() {
-        let shared = Arc::new((DomainLock::new(true), Guarded::new(0u64)));
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                let shared = Arc::clone(&shared);
-                std::thread::spawn(move || {
-                    for _ in 0..20_000 {
-                        let _inside = shared.0.acquire();
-                        // SAFETY: the lock is held.
-                        let mut entered = unsafe { Entered::new() };
-                        *shared.1.get(&mut entered) += 1;
+    fn calls_and_guests_exclude_each_other() {
+        const CALLS: u64 = 20_000;
+        for (needed, callers) in [(true, 3), (false, 1)] {
+            let shared = &(DomainLock::new(needed), Guarded::new(0));
+            if shared.0.prepare_for_guest().is_err() {
+                continue;
+            }
+            let visits = std::thread::scope(|scope| {
+                let call = |number| {
+                    let _inside = shared.0.acquire();
+                    count(&shared.1);
+                    if number % 100 == 0 {
+                        shared.0.admit_guests();
                     }
-                })
-            })
-            .collect();
-        for thread in threads {
-            thread.join().unwrap();
+                };
+                let callers: Vec<_> = (0..callers).map(|_| scope.spawn(move || (0..CALLS).for_each(call))).collect();
+                let mut visits = 0;
+                while !callers.iter().all(|caller| caller.is_finished()) {
+                    let Some(visit) = shared.0.try_visit().unwrap() else { continue };
+                    count(&shared.1);
+                    visits += 1;
+                    if visits % 10 == 0 {
+                        visit.end_last();
+                    }
+                }
+                visits
+            });
+            // SAFETY: the other threads have ended.
+            let mut entered = unsafe { Entered::new() };
+            assert_eq!(*shared.1.get(&mut entered), callers * CALLS + visits);
         }
-        // SAFETY: the other threads have ended.
-        let mut entered = unsafe { Entered::new() };
-        assert_eq!(*shared.1.get(&mut entered), 80_000);
     }
 
     #[test]
