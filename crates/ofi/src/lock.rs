@@ -2,9 +2,10 @@
 //!
 //! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then all that
 //! is left to exclude is a thread of ours that comes rarely (`standby`), at little cost to the calls ([`Bias`]), and at
-//! none but a look while that thread sleeps. For everything else there is one lock per domain. It is held for the length of one call, which is bounded and never
-//! sleeps, so waiting means spinning a little, then giving the processor away, and sleeping at last: to who has a
-//! higher priority than the one inside, the scheduler gives the processor back at once ([`Patience`]).
+//! none but a look while that thread sleeps. For everything else there is one lock per domain. It is held for the
+//! length of one call, which is bounded and never sleeps, so waiting means spinning a little, then giving the processor
+//! away, and sleeping at last: to who has a higher priority than the one inside, the scheduler gives the processor back
+//! at once ([`Patience`]).
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -346,6 +346,7 @@ fn what_is_left_to_do_goes_on_though_its_process_is_silent() {
         run_apart("silent on_demand", &[&one[..], &[("FI_TIDEGATE_RENDEZVOUS", rendezvous)]].concat());
     }
     run("silent forbidden", &one);
+    run("silent forbidden_later", &one);
     let calls = ("FI_TIDEGATE_PROGRESS", "calls");
     run("silent calls", &[calls, ("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")]);
 }

@@ -14,27 +14,27 @@ mod open;
 mod outgoing;
 mod refusing;
 mod trying;
+mod work;
 
 use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
 use crate::waits::{WaitCause, Waits};
 use crate::wire::MessageKind;
-use std::fmt;
 use tidegate_flow::{
     Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Posting, Violation,
 };
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
-use control::Controls;
-use control::publish_tally;
 pub(crate) use control::refused_most;
+use control::{Controls, publish_tally};
 use holding::Holding;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::Held;
 use outgoing::Departing;
 pub(crate) use outgoing::{Body, Outgoing, Short, copy_of};
+pub(crate) use work::Work;
 
 /// How far a message got.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,16 +80,7 @@ pub(crate) struct Egress<B: Buffer> {
     holding: Holding,
     /// Flow control's own packets.
     controls: Controls,
-    may_leave_work: Mark,
-}
-
-/// Not shown: it would tell apart states of an endpoint that are the same.
-struct Mark(bool);
-
-impl fmt::Debug for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mark")
-    }
+    pub(crate) work: Work,
 }
 
 impl<B: Buffer> Egress<B> {
@@ -108,25 +99,8 @@ impl<B: Buffer> Egress<B> {
             full: Vec::new(),
             holding: Holding::default(),
             controls: Controls::new(config),
-            may_leave_work: Mark(false),
+            work: Work::default(),
         }
-    }
-
-    /// The endpoint gets something to do that may be left when the call is over.
-    #[inline]
-    pub(crate) fn mark_work(&mut self) {
-        self.may_leave_work.0 = true;
-    }
-
-    /// Whether that was said since nothing was left.
-    #[inline]
-    pub(crate) fn may_leave_work(&self) -> bool {
-        self.may_leave_work.0
-    }
-
-    /// Nothing is left.
-    pub(crate) fn clear_work(&mut self) {
-        self.may_leave_work.0 = false;
     }
 
     /// The backlog of a peer, if anything ever waited for it.
@@ -232,7 +206,7 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn handle_refusal(&mut self, mailboxes: &impl Mailboxes, by: PeerId, now: Instant) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
         self.flow.handle_late_refusal(by, now);
-        self.mark_work();
+        self.work.begin();
         publish_tally(&self.flow, mailboxes.counters());
     }
 
@@ -288,7 +262,7 @@ impl<B: Buffer> Egress<B> {
         }
         self.waiting.add(&message);
         lane.backlog.push(message);
-        self.mark_work();
+        self.work.begin();
         if is_full {
             self.note_full(mailboxes, to);
         }
@@ -306,7 +280,7 @@ impl<B: Buffer> Egress<B> {
         let lane = self.lanes.of(to);
         if !std::mem::replace(&mut lane.is_full, true) {
             self.full.push(to);
-            self.mark_work();
+            self.work.begin();
         }
     }
 
@@ -392,7 +366,10 @@ impl<B: Buffer> Egress<B> {
         let written = *outcome.as_ref().unwrap_or(&0);
         credits.spend_many(written);
         match outcome {
-            Err(WriteError::Refused) => self.handle_refused(to, credits, now),
+            Err(WriteError::Refused) => {
+                self.flow.handle_refused(to, credits, now);
+                self.work.begin();
+            }
             _ if credits.count() == 0 => credits.end(),
             _ => self.flow.give_back(to, credits),
         }
@@ -411,12 +388,6 @@ impl<B: Buffer> Egress<B> {
             Ok(_) if message.packets_left() > 0 => return None,
             Ok(_) => Step::Sent,
         })
-    }
-
-    #[cold]
-    fn handle_refused(&mut self, to: PeerId, credits: Credits, now: Instant) {
-        self.flow.handle_refused(to, credits, now);
-        self.mark_work();
     }
 
     /// Sends the first message that waits for `to`, as far as it goes. The caller repeats this as long as one has left.
@@ -498,7 +469,7 @@ impl<B: Buffer> Egress<B> {
             has_sent = true;
         }
         if self.has_any_waiting() {
-            self.mark_work();
+            self.work.begin();
         }
         if has_sent {
             publish_tally(&self.flow, mailboxes.counters());

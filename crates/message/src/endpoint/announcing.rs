@@ -63,7 +63,7 @@ impl<L: Link> Endpoint<L> {
             self.presence.keep_copy(to);
         }
         let Send { space, data, delivery, .. } = send;
-        self.egress.mark_work();
+        self.egress.work.begin();
         Some(self.bulk.keep(PendingSend::new(to, space, data, delivery, payload, notice)))
     }
 

@@ -111,7 +111,7 @@ impl<L: Link> Endpoint<L> {
                 Sink::ReadData(Key(operation), at)
             }
             head if length <= LARGEST_CONTROL_BYTES => {
-                self.egress.mark_work();
+                self.egress.work.begin();
                 self.assembly.begin_control(from, head, length);
                 return Ok(());
             }
@@ -119,12 +119,6 @@ impl<L: Link> Endpoint<L> {
         };
         self.begin_assembly(from, sink, length, 0);
         Ok(())
-    }
-
-    /// A message of several packets begins, whose first so many bytes have been placed.
-    pub(super) fn begin_assembly(&mut self, from: PeerId, sink: Sink<L::Buffer>, length: usize, received: usize) {
-        self.egress.mark_work();
-        self.assembly.begin(from, sink, length, received);
     }
 
     /// The next part of the message under way from `from`.

@@ -40,7 +40,7 @@ mod submit;
 mod window;
 mod writing;
 
-use crate::assembly::Assembly;
+use crate::assembly::{Assembly, Sink};
 use crate::bulk::Bulk;
 use crate::completion::{Completion, Ended};
 use crate::counter::Counter;
@@ -238,19 +238,25 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn leaves_work(&mut self) -> bool {
         debug_assert!(
-            self.egress.may_leave_work() || !self.has_work_left(),
+            self.egress.work.has_begun() || !self.has_work_left(),
             "something is left, and nobody has said so"
         );
-        self.egress.may_leave_work() && self.looks_for_work()
+        self.egress.work.has_begun() && self.looks_for_work()
     }
 
     #[cold]
     fn looks_for_work(&mut self) -> bool {
         let has_work_left = self.has_work_left();
         if !has_work_left {
-            self.egress.clear_work();
+            self.egress.work.end();
         }
         has_work_left
+    }
+
+    /// A message of several packets begins, whose first so many bytes have been placed.
+    fn begin_assembly(&mut self, from: PeerId, sink: Sink<L::Buffer>, length: usize, received: usize) {
+        self.egress.work.begin();
+        self.assembly.begin(from, sink, length, received);
     }
 
     /// Messages that have not left, sends that have not been received, remote operations that are not over, and what

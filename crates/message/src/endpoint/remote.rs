@@ -47,7 +47,7 @@ impl<L: Link> Endpoint<L> {
         let length = write.buffer.len();
         let mut operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
         operation.data = write.data;
-        self.egress.mark_work();
+        self.egress.work.begin();
         let key = self.rma.operations.begin(operation);
         let mut offset = 0;
         for &(target, bytes) in &write.to {
@@ -113,7 +113,7 @@ impl<L: Link> Endpoint<L> {
         let length = read.buffer.len();
         let whole = read.buffer.slice(0, length);
         let operation = RemoteOperation::new(first.to, Operation::Read, read.context, read.report, length);
-        self.egress.mark_work();
+        self.egress.work.begin();
         let key = self.rma.operations.begin(operation.with_destination(Some(whole)));
         let mut buffer = read.buffer;
         let mut offset = 0;

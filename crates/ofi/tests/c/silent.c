@@ -1,5 +1,5 @@
 /* What a process has left to do when it stops calling: it goes on, unless FI_TIDEGATE_PROGRESS=calls, with which this is
- * run with `calls`; also where membarrier is `forbidden`. Run with few buffers or slots. */
+ * run with `calls`; also where membarrier is `forbidden`, or is `forbidden_later`. Run with few buffers or slots. */
 #include "harness.h"
 #include <dirent.h>
 #include <linux/filter.h>
@@ -194,6 +194,31 @@ static void who_has_nothing_left_sleeps(void)
 	meet(2);
 }
 
+/* As containers may do it: from now on this process, all of its threads, and its children have no membarrier. */
+static void forbid_membarrier(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+	EQUAL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	EQUAL(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
+	EQUAL(syscall(SYS_membarrier, 0, 0, 0), -1);
+}
+
+/* Without it the thread ends, and what is left waits for the next call. */
+static void body_that_forbids_it_later(void)
+{
+	goes_on = true;
+	messages_leave_though_their_sender_is_silent(true);
+	forbid_membarrier();
+	goes_on = false;
+	messages_leave_though_their_sender_is_silent(true);
+}
+
 static void body(void)
 {
 	for (int injected = 0; injected < 2; injected++)
@@ -207,26 +232,13 @@ static void body(void)
 	who_has_nothing_left_sleeps();
 }
 
-/* As containers may do it: from now on this process and its children have no membarrier. */
-static void forbid_membarrier(void)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-	EQUAL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	EQUAL(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-	EQUAL(syscall(SYS_membarrier, 0, 0, 0), -1);
-}
-
 int main(int count, char **arguments)
 {
 	CHECK(count == 2);
 	if (!strcmp(arguments[1], "forbidden"))
 		forbid_membarrier();
+	if (!strcmp(arguments[1], "forbidden_later"))
+		return run(2, &(struct wishes){.threading = FI_THREAD_DOMAIN}, body_that_forbids_it_later, -1);
 	goes_on = strcmp(arguments[1], "calls");
 	int failed = run(2, &(struct wishes){.threading = FI_THREAD_DOMAIN}, body, -1);
 	failed |= run(2, &(struct wishes){.threading = FI_THREAD_SAFE}, body, -1);
