@@ -430,21 +430,6 @@ impl<B: Buffer> Egress<B> {
         self.delayed.before = self.delayed.before.min(self.delayed.peers);
     }
 
-    /// How many control packets found no place in a peer's mailbox.
-    pub(crate) fn refused(&self, peer: PeerId) -> u32 {
-        self.controls.of(peer)
-    }
-
-    /// Whether control packets wait.
-    pub(crate) fn has_refused(&self) -> bool {
-        self.controls.len() > 0
-    }
-
-    /// Tries the control packets again that found no place.
-    pub(crate) fn retry_control(&mut self, mailboxes: &mut impl Mailboxes) {
-        self.controls.retry(mailboxes);
-    }
-
     /// Writes the control packets that flow control wants sent.
     #[inline(always)]
     pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {

@@ -2,6 +2,7 @@
 //! They are tried again with every progress call.
 
 use super::Egress;
+use super::mailboxes::Mailboxes;
 use crate::link::Buffer;
 use tidegate_flow::PeerId;
 
@@ -15,5 +16,20 @@ impl<B: Buffer> Egress<B> {
     /// One of the peers whose mailboxes were full is being tried again.
     pub(crate) fn retry(&mut self, peer: PeerId) {
         self.lanes.of(peer).is_full = false;
+    }
+
+    /// How many control packets found no place in a peer's mailbox.
+    pub(crate) fn refused(&self, peer: PeerId) -> u32 {
+        self.controls.of(peer)
+    }
+
+    /// Whether control packets wait.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.controls.len() > 0
+    }
+
+    /// Tries the control packets again that found no place.
+    pub(crate) fn retry_control(&mut self, mailboxes: &mut impl Mailboxes) {
+        self.controls.retry(mailboxes);
     }
 }
