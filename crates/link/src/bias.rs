@@ -1,5 +1,5 @@
 //! [`Bias`]: exclusion between an owner that comes all the time and a guest that comes rarely. The owner pays two plain
-//! stores and two loads, no locked instruction; the guest pays a system call. While it is closed to guests, the owner
+//! stores and some loads, no locked instruction; the guest pays a system call. While it is closed to guests, the owner
 //! pays no more than a look at that.
 //!
 //! 1. The owner says that it is inside, then looks whether the guest wants to be.

@@ -137,8 +137,8 @@ impl Domain {
         self.lock.prepare_for_guest()
     }
 
-    /// The same, if nobody is inside. `None`: somebody is. In a forked child that may be a thread which only its parent
-    /// has, and which will never leave.
+    /// Runs something inside the domain if it is known that nobody is inside. `None`: somebody is, or may be. In a
+    /// forked child that may be a thread which only its parent has, and which will never leave.
     pub fn enter_if_free(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
         let _inside = self.lock.try_acquire()?;
         Some(self.run(body))

@@ -1,18 +1,20 @@
-//! [`Look`]: what a thread of ours does in a domain, and no child is forked meanwhile. A child has the memory of its
-//! parent, but of the threads only the one that forked: a lock that another one held would be held in it for ever. An
-//! application with threads of its own knows that; of ours it knows nothing.
+//! [`Look`]: what a thread of ours does in a domain, and who begins or wakes one; no child is forked meanwhile. A
+//! child has the memory of its parent, but of the threads only the one that forked: a lock that another one held would
+//! be held in it for ever. An application with threads of its own knows that; of ours it knows nothing.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Threads that fork: several may at a time.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
-/// Threads of ours that are at work.
+/// Looks that are under way.
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
 /// How long a fork waits for them: their work is short, and never sleeps, so this is never reached unless they are
 /// kept from running. Then the child finds the domain occupied, and closes it without tidying up.
 const WAIT_MOST: Duration = Duration::from_secs(1);
-/// How long they wait for each other between two looks. A fork may take long: the application has its own to do then.
+/// How long a call of the application waits for a fork.
+const CALL_WAIT_MOST: Duration = Duration::from_millis(10);
+/// How long they wait for each other between two tries. A fork may take long: the application has its own to do then.
 const NAP: Duration = Duration::from_micros(100);
 
 /// See the module. It is over when this is dropped.
@@ -33,9 +35,10 @@ impl Look {
     }
 
     /// The same for a call of the application, which holds locks of ours for a moment. `None`: somebody forks, and it
-    /// takes long, or the call comes from a handler of that fork, which it would wait for in vain.
+    /// takes long. That may be for this call's sake: a handler of the application may wait for it at a fork, or have
+    /// made it.
     pub fn begin_soon() -> Option<Look> {
-        let end = Instant::now() + WAIT_MOST;
+        let end = Instant::now() + CALL_WAIT_MOST;
         loop {
             let look = Look::try_begin();
             if look.is_some() || Instant::now() >= end {
@@ -47,14 +50,16 @@ impl Look {
 
     fn try_begin() -> Option<Look> {
         LOOKS.fetch_add(1, SeqCst);
+        // Else it is over at once.
         let look = Look(());
         (FORKS.load(SeqCst) == 0).then_some(look)
     }
 }
 
 impl Drop for Look {
+    /// In a child that a signal handler has forked amid a look it is counted no more.
     fn drop(&mut self) {
-        LOOKS.fetch_sub(1, SeqCst);
+        let _ = LOOKS.fetch_update(SeqCst, SeqCst, |looks| looks.checked_sub(1));
     }
 }
 
@@ -91,17 +96,15 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn no_thread_begins_while_a_child_is_forked() {
+    fn who_would_begin_a_thread_waits_a_moment_for_a_fork() {
         let standby = Arc::new(Standby::new());
         begin_fork();
-        let caller = {
-            let standby = Arc::clone(&standby);
-            std::thread::spawn(move || standby.wake(|| Ok(()), |_| Ok(Some(Found::Idle))))
-        };
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(!caller.is_finished() && standby.is_asleep());
+        assert!(Look::try_begin().is_none());
+        let begun = Instant::now();
+        standby.wake(|| Ok(()), |_| Ok(Some(Found::Idle)));
+        let waited = begun.elapsed();
         end_fork_in_parent();
-        caller.join().unwrap();
+        assert!(waited >= CALL_WAIT_MOST && !standby.is_asleep());
         Flight::end(&*standby).unwrap()();
     }
 }

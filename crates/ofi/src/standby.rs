@@ -40,7 +40,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// See the module.
 #[derive(Debug)]
 pub struct Standby {
-    /// It sleeps, or has not begun. Changed inside the domain only.
+    /// It sleeps, or has not begun. Changed inside the domain only, but at the end of the process.
     is_asleep: AtomicBool,
     flight: Flight,
     /// There could be no thread at this time.

@@ -24,7 +24,8 @@ const REST: Duration = Duration::from_secs(1);
 const UNTIMED_MOST: u32 = 100_000;
 
 /// What holds for all peers. A wait lasts as long as there is a peer to whom a message was refused in it, and who has
-/// not moved since: that others have moved does not begin it anew.
+/// not moved since: that others have moved does not begin it anew. So who is refused late in the wait of another is
+/// refused for less than `patience`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holding {
     stage: Stage,

@@ -13,6 +13,8 @@ impl<B: Buffer> Egress<B> {
         if patience.is_zero() {
             return false;
         }
+        // Its request may have begun a retry timer.
+        self.work.begin();
         let refusals = self.flow.refusals(to);
         let hold = &mut self.lanes.of(to).hold;
         if std::mem::take(&mut hold.is_on_trial) && refusals < 2 {

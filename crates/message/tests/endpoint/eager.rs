@@ -348,3 +348,18 @@ fn what_has_not_left_yet_is_known_as_unsent() {
     world.settle();
     assert!(!world.endpoint(0).has_unsent());
 }
+
+#[test]
+fn injected_messages_leave_in_the_end_whatever_refuses_them() {
+    for setup in Setup::all(3, 23) {
+        let mut world = Setup { patience: Duration::from_millis(10), ..setup }.build();
+        let receives: Vec<_> = (0..40).map(|n| world.receive(1 + n % 2).tagged(0).capacity(8).post()).collect();
+        for n in 0..40 {
+            inject_in_the_end(&mut world, 1 + n % 2, &pattern(n, 8), Duration::from_micros(5));
+        }
+        world.settle();
+        for (n, receive) in receives.into_iter().enumerate() {
+            assert_eq!(world.bytes(receive), pattern(n, 8), "{world}");
+        }
+    }
+}
