@@ -1,7 +1,6 @@
 /* Processes that end, or fork, while the thread that stands by has something left: their own threads are theirs, and none
  * of ours runs while they are taken down. */
 #include "harness.h"
-#include <dirent.h>
 #include <pthread.h>
 
 enum { MESSAGES = 60, SOME = 20, STACK = 2 << 20 };

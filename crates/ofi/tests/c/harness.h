@@ -6,6 +6,7 @@
 
 #define _GNU_SOURCE
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -154,6 +155,31 @@ static inline char state_of(pid_t pid)
 	CHECK(file && fgets(text, sizeof text, file));
 	fclose(file);
 	return *(strrchr(text, ')') + 2);
+}
+
+/* How often the thread of this process with this name has gone to sleep. There has to be one. */
+static inline long naps_of(const char *name)
+{
+	long count = -1;
+	struct dirent *entry;
+	DIR *tasks = opendir("/proc/self/task");
+	CHECK(tasks);
+	while ((entry = readdir(tasks))) {
+		char path[300], line[200], own[200];
+		snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+		FILE *file = fopen(path, "r");
+		bool is_meant = false;
+		while (file && fgets(line, sizeof line, file)) {
+			is_meant |= sscanf(line, "Name:\t%199s", own) == 1 && !strcmp(own, name);
+			if (is_meant)
+				sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+		}
+		if (file)
+			fclose(file);
+	}
+	closedir(tasks);
+	CHECK(count >= 0);
+	return count;
 }
 
 static struct fi_info *hints_for(const struct wishes *wishes)

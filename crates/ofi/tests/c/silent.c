@@ -1,7 +1,6 @@
 /* What a process has left to do when it stops calling: it goes on, unless FI_TIDEGATE_PROGRESS=calls, with which this is
  * run with `calls`; also where membarrier is `forbidden`, or is `forbidden_later`. Run with few buffers or slots. */
 #include "harness.h"
-#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -152,31 +151,6 @@ static void a_long_message_ends_though_one_side_is_silent(int silent)
 	meet(2);
 }
 
-/* How often the thread that stands by has gone to sleep; there is one. */
-static long naps(void)
-{
-	long count = -1;
-	struct dirent *entry;
-	DIR *tasks = opendir("/proc/self/task");
-	CHECK(tasks);
-	while ((entry = readdir(tasks))) {
-		char path[300], line[200];
-		snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
-		FILE *file = fopen(path, "r");
-		bool is_ours = false;
-		while (file && fgets(line, sizeof line, file)) {
-			is_ours |= !strcmp(line, "Name:\ttidegate\n");
-			if (is_ours)
-				sscanf(line, "voluntary_ctxt_switches: %ld", &count);
-		}
-		if (file)
-			fclose(file);
-	}
-	closedir(tasks);
-	CHECK(count >= 0);
-	return count;
-}
-
 /* Nothing is left, so there is nothing that wakes. Rank 1 has a thread: it has left something before. */
 static void who_has_nothing_left_sleeps(void)
 {
@@ -185,9 +159,9 @@ static void who_has_nothing_left_sleeps(void)
 	if (my.rank == 1) {
 		bool sleeps = false;
 		for (int try = 0; try < 20 && !sleeps; try++) {
-			long before = naps();
+			long before = naps_of("tidegate");
 			nanosleep(&half_a_second, NULL);
-			sleeps = naps() == before;
+			sleeps = naps_of("tidegate") == before;
 		}
 		CHECK(sleeps);
 	}
