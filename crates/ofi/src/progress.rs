@@ -139,10 +139,9 @@ impl Endpoint {
         if self.advance(entered) {
             return standby::Look::Moved;
         }
-        if let Some(active) = &mut self.state.get(entered).active {
-            active.observe_idle();
-        }
-        standby::Look::Still
+        let Some(active) = &mut self.state.get(entered).active else { return standby::Look::Still };
+        active.observe_idle();
+        if active.engine.has_transfers() { standby::Look::Underway } else { standby::Look::Still }
     }
 
     #[inline]

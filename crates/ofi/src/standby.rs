@@ -7,8 +7,8 @@
 //! would ever move again.
 //!
 //! So there is no thread, and nothing but a glance at what each call leaves, until a call leaves something to do. That
-//! begins the thread, or wakes it. It naps between two looks, longer and longer while nothing moves, and leaves alone
-//! the endpoints of which a call has made progress meanwhile; not every call does. When nothing has been left for a
+//! begins the thread, or wakes it. It naps between two looks, longer and longer while nothing moves and nothing is being
+//! copied, and leaves alone the endpoints of which a call has made progress meanwhile; not every call does. When nothing has been left for a
 //! while, it sleeps until something is again, without a look at what comes: an application that computes while nothing
 //! of its own waits is not disturbed, and what others send it waits for its next call, as under any provider without
 //! progress of its own.
@@ -58,6 +58,8 @@ pub enum Look {
     Called,
     /// Nothing can move now of what is left.
     Still,
+    /// Something may have moved: the end of it will tell.
+    Underway,
     /// Something has moved.
     Moved,
 }
@@ -119,7 +121,8 @@ impl Naps {
             Look::Idle => (Naps { idle: idle + 1, ..Naps::FIRST }, Some(LEAVE)),
             Look::Called => (Naps::FIRST, Some(LEAVE)),
             Look::Moved => (Naps { quick: QUICK_LOOKS, ..Naps::FIRST }, None),
-            Look::Still if quick > 0 => (Naps { quick: quick - 1, ..Naps::FIRST }, None),
+            Look::Still | Look::Underway if quick > 0 => (Naps { quick: quick - 1, ..Naps::FIRST }, None),
+            Look::Underway => (Naps::FIRST, Some(NAPS.0)),
             Look::Still => (Naps { next: (next * 2).min(NAPS.1), ..Naps::FIRST }, Some(next)),
         };
         *self = after;
@@ -232,6 +235,8 @@ mod tests {
         assert_eq!(nap(&mut naps, Look::Moved), None);
         assert!((0..QUICK_LOOKS).all(|_| nap(&mut naps, Look::Still).is_none()));
         assert_eq!(nap(&mut naps, Look::Still), Some(2));
+        assert_eq!(nap(&mut naps, Look::Underway), Some(2));
+        assert_eq!(nap(&mut naps, Look::Underway), Some(2));
         assert_eq!(nap(&mut naps, Look::Called), Some(8));
         assert_eq!(nap(&mut naps, Look::Still), Some(2));
         assert_eq!(nap(&mut naps, Look::Passed), Some(8));

@@ -110,6 +110,11 @@ impl<B> Transfers<B> {
         }
     }
 
+    /// How many have not ended.
+    pub(crate) fn running(&self) -> usize {
+        self.running.len()
+    }
+
     /// How many completions wait for their transfers.
     #[inline]
     pub(crate) fn held(&self) -> usize {

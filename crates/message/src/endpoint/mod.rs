@@ -259,6 +259,11 @@ impl<L: Link> Endpoint<L> {
         self.assembly.begin(from, sink, length, received);
     }
 
+    /// Whether the link copies something for us. [`progress`](Self::progress) helps it, and tells only of the end.
+    pub fn has_transfers(&self) -> bool {
+        self.bulk.transfers.running() > 0
+    }
+
     /// Messages that have not left, sends that have not been received, remote operations that are not over, and what
     /// is over but for transfers that cannot be stopped.
     #[inline]
