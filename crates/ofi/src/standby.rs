@@ -7,11 +7,11 @@
 //! would ever move again.
 //!
 //! So there is no thread, and nothing but a glance at what each call leaves, until a call leaves something to do. That
-//! begins the thread, or wakes it. It naps between two looks, longer and longer while nothing moves and nothing is being
-//! copied, and leaves alone the endpoints of which a call has made progress meanwhile; not every call does. When nothing has been left for a
-//! while, it sleeps until something is again, without a look at what comes: an application that computes while nothing
-//! of its own waits is not disturbed, and what others send it waits for its next call, as under any provider without
-//! progress of its own.
+//! begins the thread, or wakes it. It naps between two looks, longer and longer while nothing moves and nothing is
+//! being copied, and leaves alone the endpoints of which a call has made progress meanwhile; not every call does. When
+//! nothing has been left for a while, it sleeps until something is again, without a look at what comes: an application
+//! that computes while nothing of its own waits is not disturbed, and what others send it waits for its next call, as
+//! under any provider without progress of its own.
 
 use crate::bindings::FI_LOG_DOMAIN;
 use crate::flight::{Crew, Flight};
