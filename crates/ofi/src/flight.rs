@@ -35,6 +35,8 @@ pub trait Crew: Send + Sync + 'static {
 impl Flight {
     /// Begins, unless it runs already, or the process ends. `body` returns soon after its flag says that it is over.
     pub fn begin<C: Crew>(crew: &Arc<C>, body: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
+        // Those that begin share a lock, whatever their domains.
+        let _no_fork = forking::Look::begin_soon();
         let mut running = crew.flight().running();
         if running.is_none() && ends_with_the_process(Arc::downgrade(crew) as Weak<dyn Crew>) {
             let is_over = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! [`Look`]: what a thread of ours does in a domain, and who begins or wakes one; no child is forked meanwhile. A
+//! [`Look`]: what a thread of ours does in a domain, and who begins one; no child is forked meanwhile. A
 //! child has the memory of its parent, but of the threads only the one that forked: a lock that another one held would
 //! be held in it for ever. An application with threads of its own knows that; of ours it knows nothing.
 
@@ -24,14 +24,7 @@ pub struct Look(());
 impl Look {
     /// Begins, when nobody forks. `None`: the thread is over before.
     pub fn begin(is_over: &AtomicBool) -> Option<Look> {
-        while !is_over.load(Relaxed) {
-            let look = Look::try_begin();
-            if look.is_some() {
-                return look;
-            }
-            std::thread::sleep(NAP);
-        }
-        None
+        Look::begin_unless(|| is_over.load(Relaxed))
     }
 
     /// The same for a call of the application, which holds locks of ours for a moment. `None`: somebody forks, and it
@@ -39,13 +32,18 @@ impl Look {
     /// made it.
     pub fn begin_soon() -> Option<Look> {
         let end = Instant::now() + CALL_WAIT_MOST;
-        loop {
+        Look::begin_unless(|| Instant::now() >= end)
+    }
+
+    fn begin_unless(gives_up: impl Fn() -> bool) -> Option<Look> {
+        while !gives_up() {
             let look = Look::try_begin();
-            if look.is_some() || Instant::now() >= end {
+            if look.is_some() {
                 return look;
             }
             std::thread::sleep(NAP);
         }
+        None
     }
 
     fn try_begin() -> Option<Look> {

@@ -95,7 +95,6 @@ impl Pilot {
     /// more.
     pub fn begin(self: &Arc<Self>, look: impl FnMut(bool) -> Option<Look> + Send + 'static) -> Result<()> {
         let pilot = Arc::clone(self);
-        let _no_fork = forking::Look::begin_soon();
         Flight::begin(self, move |is_over| pilot.run(look, is_over)).map_err(|error| {
             log::trouble(FI_LOG_DOMAIN, &format!("FI_TIDEGATE_PROGRESS=thread: there can be no thread: {error}"));
             Errno::of_system(&error)

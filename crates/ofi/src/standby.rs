@@ -157,7 +157,6 @@ impl Standby {
         prepare: impl FnOnce() -> io::Result<()> + Send + 'static,
         look: impl FnMut(bool) -> io::Result<Option<Look>> + Send + 'static,
     ) {
-        let _no_fork = forking::Look::begin_soon();
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.is_some_and(|at| at.elapsed() < TRY_AGAIN) {
             return;
