@@ -47,10 +47,7 @@ pub(super) fn open(loader: &'static Loader) -> Lower {
 }
 
 fn contact(id: u8) -> Contact {
-    let mut bytes = [0; Contact::BYTES];
-    bytes[..3].copy_from_slice(b"TG3");
-    (bytes[4], bytes[16], bytes[32]) = (id, id, id);
-    Contact::from_bytes(&bytes).unwrap()
+    Contact::example(id.into(), id.into(), &flow(), LowerAddress::default())
 }
 
 pub(super) fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
