@@ -74,7 +74,7 @@ fn processes_that_count_slots_differently_refuse_each_other() {
             assert!(text.contains(parameter), "{text}");
             assert!(values.iter().all(|value| text.contains(value)), "{text}");
             let pid = format!("pid {}", std::process::id());
-            assert_eq!(text.matches(&pid).count(), 2, "both processes are named: {text}");
+            assert!(text.matches(&pid).count() >= 2, "both processes are named: {text}");
         }
     }
 }

@@ -2,7 +2,10 @@
 //! open.
 //!
 //! Who is where follows from the two contacts alone ([`Contact::shares_host`]), so both sides come to the same answer,
-//! and neither falls back from one way to the other.
+//! and neither falls back from one way to the other. There is one exception, on which both sides agree as well: copies of
+//! a virtual machine that were resumed from one snapshot show one boot id, and pass for one host. But each has a network
+//! address that the other has not, and neither finds the other's segment. So the network carries what goes between them,
+//! if both have opened one.
 
 use crate::lower::Lower;
 use std::io;
@@ -31,9 +34,19 @@ pub fn contact_of(link: &ShmLink) -> Contact {
     Contact::new(link.address(), link.secret(), link.flow())
 }
 
+/// Whether the endpoint at a contact is reached by shared memory.
+fn is_here(links: &Links, own: &Contact, contact: &Contact) -> bool {
+    let is_copy = || {
+        let is_elsewhere = |network: &FabricLink<Lower>| !network.look_at_network().may_be_own(&contact.lower);
+        let has_network = own.kind == contact.kind && links.look_at_second().is_some_and(is_elsewhere);
+        has_network && !links.look_at_first().shows(&contact.address)
+    };
+    own.shares_host(contact) && !is_copy()
+}
+
 /// Whether the endpoint at a contact can be reached by anything that this process has. The error names what each has.
 pub fn check(links: &Links, own: &Contact, contact: &Contact) -> Result<(), LinkError> {
-    if own.shares_host(contact) {
+    if is_here(links, own, contact) {
         return Ok(());
     }
     // Containers that show different boot ids may share `/dev/shm` all the same.
@@ -44,8 +57,9 @@ pub fn check(links: &Links, own: &Contact, contact: &Contact) -> Result<(), Link
 /// The peer at a contact.
 pub fn peer(links: &mut Links, own: &Contact, contact: &Contact) -> Result<PeerId, LinkError> {
     check(links, own, contact)?;
+    let is_here = is_here(links, own, contact);
     let path = match links.second() {
-        Some(network) if !own.shares_host(contact) => Path::Second(network.peer(contact)?),
+        Some(network) if !is_here => Path::Second(network.peer(contact)?),
         _ => Path::First(links.first().peer(&contact.address)?),
     };
     links.place(path).ok_or_else(|| LinkError::Elsewhere {

@@ -103,6 +103,11 @@ impl<N: Network> FabricLink<N> {
         self.protocol.counts()
     }
 
+    /// The network, to look at.
+    pub fn look_at_network(&self) -> &N {
+        &self.network
+    }
+
     /// The network.
     pub fn network(&mut self) -> &mut N {
         &mut self.network

@@ -196,9 +196,7 @@ pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Resu
         return Err(format!("FI_TIDEGATE_FABRIC={choice}: there is no domain {wanted}; there are: {}", all(seen)));
     }
     let there = there(loader);
-    Err(format!(
-        "FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams to other hosts by it; {there}"
-    ))
+    Err(format!("FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams by it; {there}"))
 }
 
 /// What would do instead.

@@ -155,6 +155,11 @@ impl Lower {
         self.longest_bytes
     }
 
+    /// Whether an address may lead to this host: it is that of one of its interfaces, or of no socket.
+    pub fn may_be_own(&self, address: &LowerAddress) -> bool {
+        address.socket().is_none_or(|socket| self.own.iter().any(|(_, ip)| *ip == socket.ip().to_canonical()))
+    }
+
     /// What to sleep on, if there is something.
     pub fn descriptor(&self) -> Option<RawFd> {
         self.objects.descriptor
