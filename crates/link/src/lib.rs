@@ -24,6 +24,7 @@ pub mod journal;
 pub mod log;
 pub mod memory;
 pub mod paths;
+mod secret;
 pub mod shm;
 pub mod stats;
 pub mod trouble;
@@ -32,9 +33,10 @@ pub use bias::Bias;
 pub use clock::{now, since_epoch};
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
+pub use secret::{Secret, random};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError,
     DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
-    check_settings, random, reclaim,
+    reclaim,
 };
 pub use stats::{Chunk, EndpointStats, PostedBuffers, StatsConfig};

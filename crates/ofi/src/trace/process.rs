@@ -41,7 +41,7 @@ pub enum Word {
 }
 
 /// The version of the records that this provider writes.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 static RECORDER: OnceLock<Option<Mutex<Recorder<Journal>>>> = OnceLock::new();
 
