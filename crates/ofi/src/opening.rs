@@ -103,8 +103,8 @@ impl Endpoint {
     fn open_network(&self, address: Address, flow: &Config) -> Result<Option<FabricLink<Lower>>> {
         let settings = &self.domain.settings;
         let job = &settings.job;
-        // Whoever has started us may be on any host, and we cannot know.
-        let is_guess = settings.fabric == Choice::Auto && !job.spans_hosts() && job.is_spawned;
+        // Other ranks, or the process that has started this one, may be on any host, and the launcher does not tell.
+        let is_guess = settings.fabric == Choice::Auto && !job.spans_hosts() && job.may_span_hosts();
         let choice = match &settings.fabric {
             Choice::Auto if !job.spans_hosts() && !is_guess => &Choice::None,
             choice => choice,
