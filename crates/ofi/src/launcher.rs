@@ -166,7 +166,11 @@ mod tests {
             &[("OMPI_COMM_WORLD_SIZE", "12"), ("OMPI_COMM_WORLD_RANK", "5"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "4")],
             Some(4),
         ),
-        ("Hydra", &[("PMI_SIZE", "12"), ("PMI_RANK", "5"), ("MPI_LOCALNRANKS", "4"), ("MPI_LOCALRANKID", "1")], Some(4)),
+        (
+            "Hydra",
+            &[("PMI_SIZE", "12"), ("PMI_RANK", "5"), ("MPI_LOCALNRANKS", "4"), ("MPI_LOCALRANKID", "1")],
+            Some(4),
+        ),
         (
             "mpirun_rsh",
             &[("MV2_COMM_WORLD_SIZE", "12"), ("MV2_COMM_WORLD_RANK", "5"), ("MV2_COMM_WORLD_LOCAL_SIZE", "4")],
@@ -246,7 +250,9 @@ mod tests {
     fn a_launcher_that_tells_too_little_leaves_open_whether_there_are_other_hosts() {
         assert!(job(&[("PMI_SIZE", "4"), ("PMI_RANK", "1")]).may_span_hosts());
         assert!(job(&[("PMI_SPAWNED", "1"), ("PMI_SIZE", "4"), ("MPI_LOCALNRANKS", "4")]).may_span_hosts());
-        for set in [&[][..], &[("PMI_SIZE", "1")], &[("ALPS_APP_PE", "3")], &[("SLURM_NTASKS", "4"), ("SLURM_NNODES", "1")]] {
+        for set in
+            [&[][..], &[("PMI_SIZE", "1")], &[("ALPS_APP_PE", "3")], &[("SLURM_NTASKS", "4"), ("SLURM_NNODES", "1")]]
+        {
             assert!(!job(set).may_span_hosts(), "{set:?}");
         }
     }

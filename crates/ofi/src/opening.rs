@@ -112,7 +112,8 @@ impl Endpoint {
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
         let reads = settings.bulk != BulkChoice::Mailbox;
         let chunks = settings.chunks.most as usize;
-        let wants = Wants { peers: flow.peers as usize, may_sleep: self.may_sleep(), reads, chunks };
+        let (peers, ports) = (flow.peers as usize, settings.ports);
+        let wants = Wants { peers, may_sleep: self.may_sleep(), reads, chunks, ports };
         let lower = match Lower::open(loader, choice, wants) {
             Ok(lower) => lower,
             Err(why) if is_guess => {
