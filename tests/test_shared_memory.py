@@ -69,6 +69,23 @@ def test_the_remedy_for_too_little_shared_memory_works():
     assert result.clean, result.explain()
 
 
+@pytest.mark.parametrize("size", ["6m", "7m", "8m"])
+def test_a_job_whose_mpi_finds_no_shared_memory_hears_that_and_of_no_setting(tmp_path, size):
+    """Tidegate's endpoints find room, and then MPICH's own files do not: it touches them, and a rank ends by SIGBUS."""
+    report = tmp_path / "run.json"
+    result = run_with_shared_memory(4, size, [TIDEGATE, "run", "--json", report, "--"], {"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert not result.timed_out and result.status != 0, result.explain()
+    found = json.loads(report.read_text())
+    if found["troubles"]:  # A rank's endpoint may have been the one that found no room.
+        assert "/dev/shm is too small" in found["troubles"][0]["text"], result.explain()
+    else:
+        said = re.search(r"/dev/shm (is full|has too little room) \([\d.]+ MiB in all, [\d.]+ \w+ free\): .* of MPICH.* of Tidegate.* mpich_shm_\S+ .*"
+                         r"SIGBUS \(signal 7\)\. .*--shm-size; mount -o remount,size=.*--bounce-buffers", result.output)
+        assert said and found["host"]["full_shared_memory"]["place"] == "/dev/shm", result.explain()
+    assert len(found["reasons"]) == 1, result.explain()
+    assert "NOLOCAL" not in result.output and "--shared" not in result.output, result.explain()
+
+
 def test_a_job_without_enough_shared_memory_hears_what_all_its_ranks_need(tmp_path):
     # The launcher may lose what the ranks print, so the report is read.
     report = tmp_path / "run.json"

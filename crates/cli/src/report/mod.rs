@@ -6,6 +6,7 @@
 //! * [`waits`]: for whom sends waited longest;
 //! * [`open`]: what was still open at the end;
 //! * [`ending`]: how the job ended;
+//! * [`host`]: what this host has to say of a job that failed;
 //! * [`names`]: ranks for what pages name by numbers;
 //! * [`width`]: how wide all that may be;
 //! * [`json`]: for programs;
@@ -13,6 +14,7 @@
 //! * [`units`]: numbers as people read them.
 
 pub mod ending;
+pub mod host;
 pub mod json;
 pub mod launches;
 pub mod memory;
