@@ -70,15 +70,13 @@ pub fn run_with(
     let wall_time = start.elapsed();
     let end = tidegate_link::since_epoch();
     let exit_code = child::exit_code(ended.status);
-    let segments = Path::new(SEGMENTS);
-    let host = if exit_code == 0 { Host::NOTHING } else { Host::look(segments, kills) };
-    // Killed processes cannot remove their segments.
-    tidegate_link::reclaim(segments);
-
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
     let recording = recording.map(|recording| (recording, pages.clone()));
     let (job, launches) = launches_of(pages, end, mpi);
+    let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
+    // Killed processes cannot remove their segments.
+    tidegate_link::reclaim(Path::new(SEGMENTS));
     if let Some((recording, pages)) = recording {
         finish(recording, pages, exit_code, &troubles, &launches);
     }
@@ -115,6 +113,12 @@ pub fn run_with(
         ));
     }
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
+}
+
+/// What this host has to say of a job that failed.
+fn look_at_host(job: &Job, kills: OomKills) -> Host {
+    let absent = if job.has_other_hosts() { 0 } else { job.absent().0.len() };
+    Host::look(Path::new(SEGMENTS), absent, kills)
 }
 
 /// What the processes have left in their folder, which is removed.

@@ -18,7 +18,8 @@ use crate::plain::plain;
 use crate::report::units::human;
 
 /// A file system with less than this is full: files of MPIs grow by more. One with less than its files lack of their
-/// lengths was full, most likely: a process that has died has given its own back.
+/// lengths, and ranks of their endpoints, has too little room: it was full before a process that had not gone so far
+/// gave its part back.
 const FULL_BELOW: u64 = 64 << 10;
 /// Bytes of a block as file systems count them.
 const BLOCK: u64 = 512;
@@ -57,8 +58,10 @@ struct FullMemory {
     free: u64,
     /// Files and bytes by owner.
     taken: BTreeMap<&'static str, (u64, u64)>,
-    /// Files that lack a part of their lengths: how many, how much they lack in all, and the one that lacks most.
+    /// Files that lack a part of their lengths.
     unfilled: Option<Unfilled>,
+    /// Ranks of this host that have no endpoint, and what theirs would take.
+    absent: (usize, u64),
 }
 
 /// Files without memory for all of their lengths.
@@ -80,10 +83,13 @@ impl OomKills {
     /// As of now.
     pub fn now() -> OomKills {
         let read = |path: &Path| fs::read_to_string(path).ok().and_then(|text| count_of(&text, "oom_kill"));
-        let group = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let group = group.lines().find_map(|line| line.strip_prefix("0::/"));
-        let events = group.map(|group| Path::new("/sys/fs/cgroup").join(group).join("memory.events"));
-        OomKills { group: events.and_then(|path| read(&path)), host: read(Path::new("/proc/vmstat")) }
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        // Version two of control groups has one hierarchy, version one a hierarchy for memory.
+        let of_two = |line: &str| Some(format!("/sys/fs/cgroup/{}/memory.events", line.strip_prefix("0::/")?));
+        let of_one =
+            |line: &str| Some(format!("/sys/fs/cgroup/memory/{}/memory.oom_control", line.split_once(":memory:/")?.1));
+        let group = groups.lines().find_map(|line| read(Path::new(&of_two(line).or_else(|| of_one(line))?)));
+        OomKills { group, host: read(Path::new("/proc/vmstat")) }
     }
 
     /// How many more there were at `end`.
@@ -103,9 +109,10 @@ impl Host {
     /// It has nothing to say.
     pub const NOTHING: Host = Host { full: None, killed: None };
 
-    /// What there is to see now, when the job has failed and nothing is removed yet. `place`: where segments lie.
-    pub fn look(place: &Path, before: OomKills) -> Host {
-        Host { full: FullMemory::look(place), killed: before.until(OomKills::now()) }
+    /// What there is to see now, when the job has failed and nothing is removed yet. `place`: where segments lie;
+    /// `absent`: ranks of this host that have opened no endpoint.
+    pub fn look(place: &Path, absent: usize, before: OomKills) -> Host {
+        Host { full: FullMemory::look(place, absent), killed: before.until(OomKills::now()) }
     }
 
     /// What it says, for people; empty if nothing was short.
@@ -143,11 +150,11 @@ impl Host {
 
 impl FullMemory {
     /// The file system of a folder, if it is full.
-    fn look(place: &Path) -> Option<FullMemory> {
+    fn look(place: &Path, absent: usize) -> Option<FullMemory> {
         let facts = rustix::fs::statvfs(place).ok()?;
         let (total, free) = (facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize);
         let mut taken: BTreeMap<_, (u64, u64)> = BTreeMap::new();
-        let mut unfilled = Unfilled::default();
+        let (mut unfilled, mut endpoint) = (Unfilled::default(), 0);
         for entry in fs::read_dir(place).ok()?.flatten() {
             let (name, Ok(file)) = (entry.file_name().to_string_lossy().into_owned(), entry.metadata()) else {
                 continue;
@@ -155,15 +162,19 @@ impl FullMemory {
             let there = file.blocks() * BLOCK;
             let of_its_owner = taken.entry(owner(&name)).or_default();
             *of_its_owner = (of_its_owner.0 + 1, of_its_owner.1 + there);
+            if owner(&name) == TIDEGATE {
+                endpoint = endpoint.max(file.len());
+            }
             let lacks = file.len().saturating_sub(there);
             if file.is_file() && lacks > 0 {
                 (unfilled.files, unfilled.lack) = (unfilled.files + 1, unfilled.lack + lacks);
                 unfilled.worst = unfilled.worst.max((lacks, name));
             }
         }
-        let is_full = total > 0 && free < FULL_BELOW.max(unfilled.lack);
+        let absent = (absent, endpoint * absent as u64);
+        let is_full = total > 0 && free < FULL_BELOW.max(unfilled.lack + absent.1);
         let unfilled = Some(unfilled).filter(|unfilled| unfilled.files > 0);
-        is_full.then(|| FullMemory { place: place.to_owned(), total, free, taken, unfilled })
+        is_full.then(|| FullMemory { place: place.to_owned(), total, free, taken, unfilled, absent })
     }
 
     fn text(&self) -> String {
@@ -184,6 +195,15 @@ impl FullMemory {
                 1 => write!(text, "; {name} lacks {lacks} of its length"),
                 files => write!(text, "; {files} files lack {lacks} of their lengths, {name} most of it"),
             };
+        }
+        match self.absent {
+            (0, _) | (_, 0) => {}
+            (1, bytes_needed) => {
+                let _ = write!(text, "; a rank without an endpoint needs {} for it", bytes(bytes_needed));
+            }
+            (ranks, bytes_needed) => {
+                let _ = write!(text, "; {ranks} ranks without an endpoint need {} for them", bytes(bytes_needed));
+            }
         }
         text += ". A process that touches a part of its file for which there is no memory left is ended by SIGBUS (signal 7).";
         let _ =
@@ -207,7 +227,7 @@ mod tests {
     fn full() -> FullMemory {
         let taken = BTreeMap::from([(TIDEGATE, (4, 4 * 1204224)), ("MPICH", (4, 3_571_712)), (OTHERS, (1, 4096))]);
         let unfilled = Some(Unfilled { files: 1, lack: 684_608, worst: (684_608, "mpich_shm_dcdfc3f_0".to_owned()) });
-        FullMemory { place: "/dev/shm".into(), total: 8 << 20, free: 0, taken, unfilled }
+        FullMemory { place: "/dev/shm".into(), total: 8 << 20, free: 0, taken, unfilled, absent: (0, 0) }
     }
 
     #[test]
@@ -227,6 +247,11 @@ mod tests {
         let nearly = FullMemory { free: 1 << 20, unfilled, ..full() }.text();
         assert!(nearly.starts_with("/dev/shm has too little room (8.00 MiB in all, 1.00 MiB free): "), "{nearly}");
         assert!(nearly.contains("; 2 files lack 3.00 MiB of their lengths, mpich_shm_1_2 most of it. "), "{nearly}");
+        let waiting = FullMemory { free: 1 << 20, unfilled: None, absent: (1, 1_204_224), ..full() }.text();
+        assert!(
+            waiting.contains("4.00 KiB for 1 file of others; a rank without an endpoint needs 1.15 MiB for it. A "),
+            "{waiting}"
+        );
         let without = FullMemory { taken: BTreeMap::new(), unfilled: None, ..full() };
         assert!(
             without.text().starts_with("/dev/shm is full (8.00 MiB in all, 0 B free). A process"),
@@ -252,8 +277,8 @@ mod tests {
     #[test]
     fn a_place_with_room_says_nothing_and_one_that_is_not_there_neither() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Host::look(&folder.path().join("missing"), OomKills::now()), Host::default());
-        assert_eq!(FullMemory::look(folder.path()), None);
+        assert_eq!(Host::look(&folder.path().join("missing"), 1, OomKills::now()), Host::default());
+        assert_eq!(FullMemory::look(folder.path(), 1), None);
     }
 
     #[test]

@@ -251,6 +251,11 @@ impl Job {
         ((0..size).filter(|rank| told && !is_here(*rank)).collect(), size)
     }
 
+    /// Whether it has ranks on other hosts, as far as that is known: then it has opened a network.
+    pub fn has_other_hosts(&self) -> bool {
+        self.processes.iter().any(|process| !process.setup.network.is_empty())
+    }
+
     /// A counter over all processes; `None` if there is no process.
     pub fn spread(&self, counter: Counter) -> Option<Spread> {
         let mut values: Vec<u64> = self.processes.iter().map(|process| process.get(counter)).collect();

@@ -129,8 +129,7 @@ impl Usage<'_> {
                 _ => format!("{}-{}", run[0], run[run.len() - 1]),
             })
             .collect();
-        // Under each launcher that tells of other hosts, a job with ranks there has opened a network.
-        let has_other_hosts = self.job.processes().iter().any(|process| !process.setup.network.is_empty());
+        let has_other_hosts = self.job.has_other_hosts();
         let why = match shared.filter(|_| has_other_hosts) {
             Some(folder) => format!("they opened no endpoint, or their hosts do not see {}", folder.display()),
             None if has_other_hosts => {
