@@ -103,8 +103,8 @@ impl Endpoint {
     fn open_network(&self, link: &ShmLink, flow: &Config) -> Result<Option<FabricLink<Lower>>> {
         let settings = &self.domain.settings;
         let job = &settings.job;
-        // Whoever has started us may be on any host, and we cannot know.
-        let is_guess = settings.fabric == Choice::Auto && !job.spans_hosts() && job.is_spawned;
+        // Other ranks, or the process that has started this one, may be on any host, and the launcher does not tell.
+        let is_guess = settings.fabric == Choice::Auto && !job.spans_hosts() && job.may_span_hosts();
         let choice = match &settings.fabric {
             Choice::Auto if !job.spans_hosts() && !is_guess => &Choice::None,
             choice => choice,
@@ -112,7 +112,8 @@ impl Endpoint {
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
         let reads = settings.bulk != BulkChoice::Mailbox;
         let chunks = settings.chunks.most as usize;
-        let wants = Wants { peers: flow.peers as usize, may_sleep: self.may_sleep(), reads, chunks };
+        let (peers, ports) = (flow.peers as usize, settings.ports);
+        let wants = Wants { peers, may_sleep: self.may_sleep(), reads, chunks, ports };
         let lower = match Lower::open(loader, choice, wants) {
             Ok(lower) => lower,
             Err(why) if is_guess => {

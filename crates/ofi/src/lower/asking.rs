@@ -143,6 +143,18 @@ impl Offer {
         }
     }
 
+    /// Lets endpoints that are opened with this offer listen at a port. Returns whether its address has a port.
+    pub fn listen_at(&mut self, port: u16) -> bool {
+        let family = self.source().first_chunk().map(|family| u16::from_ne_bytes(*family).into());
+        if self.source().len() < 4 || !matches!(family, Some(libc::AF_INET | libc::AF_INET6)) {
+            return false;
+        }
+        // SAFETY: the address has at least four bytes, of which the port is the second two in both families, and the
+        // list is ours.
+        unsafe { self.info.as_ref().src_addr.cast::<[u8; 2]>().add(1).write(port.to_be_bytes()) };
+        true
+    }
+
     /// Whether no other host can be reached by its source address: that of a loopback, or of one link only.
     fn is_local(&self) -> bool {
         match (self.source(), self.source().first_chunk().map(|family| u16::from_ne_bytes(*family).into())) {

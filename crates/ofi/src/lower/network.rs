@@ -84,12 +84,12 @@ impl Lower {
     /// Opens an endpoint of the provider that was chosen, which reads memory if that is wanted and the provider can.
     /// Errors are for users.
     pub fn open(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Lower, String> {
-        let offer = asking::find(loader, choice, wants.reads)?;
+        let mut offer = asking::find(loader, choice, wants.reads)?;
         let name = format!("{}/{}", offer.provider(), offer.domain());
-        Lower::open_offer(loader, &offer, wants).map_err(|why| format!("opening {name}: {why}"))
+        Lower::open_offer(loader, &mut offer, wants).map_err(|why| format!("opening {name}: {why}"))
     }
 
-    fn open_offer(loader: &'static Loader, offer: &Offer, wants: Wants) -> Result<Lower, String> {
+    fn open_offer(loader: &'static Loader, offer: &mut Offer, wants: Wants) -> Result<Lower, String> {
         let reading = match wants.reads {
             true => offer.reading(),
             false => Err("FI_TIDEGATE_BULK=mailbox".into()),
