@@ -18,6 +18,7 @@ use super::mailbox::{Mailbox, PoolWords, Slot};
 use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
 use super::region::Regions;
+use crate::files::OPEN_FLAGS;
 use crate::log::{self, Level};
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -209,7 +210,7 @@ fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(Loc
         let path = directory.join(address.identity.file_name());
         let problem = |error| LinkError::system(format!("creating the segment {}", path.display()), error);
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(OPEN_FLAGS);
         let file = match LockFile::open(&options, &path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened.map_err(problem)?,
