@@ -64,7 +64,11 @@ fn bulk_data_goes_from_memory_to_memory() {
 
     let wrong = [memory(8, 8)];
     let unreachable = TransferStatus::Unreachable;
-    assert_eq!(a.read_peer(TransferId(0), peer, &wrong, &mut buffer(&mut bytes), 0), unreachable, "the peer may use it");
+    assert_eq!(
+        a.read_peer(TransferId(0), peer, &wrong, &mut buffer(&mut bytes), 0),
+        unreachable,
+        "the peer may use it"
+    );
     assert!(a.capabilities(peer).reaches_memory, "all other memory is in reach");
     // SAFETY: nothing is ever there, and the system says so to who copies there.
     let mut nowhere = unsafe { IoBuffer::from_parts(8 as *mut u8, 8) };
