@@ -241,5 +241,8 @@ mod tests {
         assert_eq!((presence.next_departed(), presence.has_departed(), presence.epoch()), (Some(A), false, 0));
         presence.release(A);
         assert_eq!((presence.lost(A), presence.is_given_up(A), presence.epoch()), (None, false, 1));
+        presence.epoch = u32::MAX;
+        presence.release(B);
+        assert_eq!(presence.epoch(), 0, "it wraps");
     }
 }

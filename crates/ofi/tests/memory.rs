@@ -18,3 +18,8 @@ fn memory_that_only_its_own_process_reaches_is_sent_and_is_read_and_written_by_p
 fn memory_of_the_receiver_that_is_none_fails_its_receive_and_not_its_process() {
     run("unreachable wrong", &[("FI_TIDEGATE_BULK", "direct")]);
 }
+
+#[test]
+fn memory_whose_region_or_endpoint_is_closed_while_a_peer_writes_there_is_the_applications_own_again() {
+    run("freed", &[]);
+}
