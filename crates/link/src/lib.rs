@@ -19,7 +19,7 @@ mod bias;
 mod boot;
 mod clock;
 pub mod fabric;
-mod files;
+pub mod files;
 pub mod journal;
 pub mod log;
 pub mod memory;

@@ -4,7 +4,7 @@
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result};
-use crate::limits::{PIECES_MOST, REMOTE_PIECES_MOST};
+use crate::limits::{ATOMIC_BYTES_MOST, PIECES_MOST, REMOTE_PIECES_MOST};
 use crate::operation::{Call, EventKind};
 use crate::recording::Recording;
 use crate::remote::Access;
@@ -184,6 +184,9 @@ impl Endpoint {
                 let operand = if op == AtomicOp::Read { IoBuffer::empty() } else { buffer(operation.operand)? };
                 let bytes = to.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count)).ok_or(INVALID)?;
                 let bytes = bytes.checked_mul(datatype.size() as u64).ok_or(INVALID)?;
+                if bytes > ATOMIC_BYTES_MOST {
+                    return Err(INVALID);
+                }
                 let (kind, event, wanted) = match (operation.result, operation.compare) {
                     (None, _) => (AtomicKind::Update, EventKind::Write, FI_ATOMIC | FI_WRITE),
                     (Some(result), None) => {

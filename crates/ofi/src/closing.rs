@@ -4,6 +4,7 @@
 //! domain make progress, because a receiver may be one of them.
 
 use crate::bindings::FI_LOG_EP_CTRL;
+use crate::caller;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, Result};
 use crate::flight::{Crew, Flight};
@@ -105,8 +106,11 @@ impl Endpoint {
     }
 
     fn begin_closing(&self, entered: &mut Entered) {
-        if let Some(active) = &mut self.state.get(entered).active {
-            active.engine.begin_closing();
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        // A program of MPI may count on sends whose requests it has freed.
+        match caller::mpi() {
+            Some(_) => active.engine.begin_closing_after_sends(),
+            None => active.engine.begin_closing(),
         }
     }
 

@@ -4,36 +4,8 @@
 
 mod toolbox;
 
-use std::fs;
-use std::process::{Command, Output};
-use toolbox::{Folder, compile, have_libfabric, provider_folder};
-
-/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are
-/// environment variables.
-fn run(program: &str, settings: &[(&str, &str)]) {
-    if !have_libfabric() {
-        return;
-    }
-    let output = output_of(program, settings);
-    assert!(output.status.success(), "{program} with {settings:?}: {}", text(&output));
-    let left = segments_of(&output);
-    assert!(left.is_empty(), "{program} left segments behind: {left:?}");
-}
-
-/// `call`: a program of `tests/c`, and its arguments.
-fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
-    let mut words = call.split(' ');
-    let program = words.next().unwrap_or_default();
-    let folder = Folder::new(program);
-    Command::new(compile(program))
-        .args(words)
-        .env("FI_PROVIDER_PATH", provider_folder(&folder))
-        .env("FI_PROVIDER", "tidegate")
-        .env("TEST_SECONDS", "300")
-        .envs(settings.iter().copied())
-        .output()
-        .unwrap()
-}
+use std::process::Command;
+use toolbox::{have_libfabric, output_of, run, segments_of, text};
 
 /// Runs a program with the smallest receive memory that is legal for two peers. The error for less names that value.
 fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
@@ -71,20 +43,6 @@ fn run_apart(program: &str, settings: &[(&str, &str)]) {
     if may_live_apart() {
         run(program, &[&APART, settings].concat());
     }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-/// Names in /dev/shm that belong to the processes that a program says it has had.
-fn segments_of(output: &Output) -> Vec<String> {
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let pids: Vec<&str> = stdout.lines().filter_map(|line| line.strip_prefix("pid ")).collect();
-    assert!(!pids.is_empty(), "the program tells its processes: {stdout}");
-    let names =
-        fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("tidegate-") && name.split('-').any(|field| pids.contains(&field))).collect()
 }
 
 #[test]

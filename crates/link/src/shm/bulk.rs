@@ -15,6 +15,12 @@
 //! write and kept once the cookie has been read through it. When the peer ends or executes another program, a write
 //! through it moves nothing.
 //!
+//! **Memory that only its own process reaches.** The system copies nothing out of some memory, although its process may
+//! use it (`memfd_secret`, mappings of devices), and says what it says of memory that is not there. So where the fault is
+//! the peer's, the transfer goes another way, in which the peer copies by itself; where it is ours, the operation fails.
+//! Which of the two it is, the system does not tell: see [`PeerMemory::whose_fault`]. One such transfer says little about the
+//! next, but transfers that fault one after the other are tried ever more rarely (`Faults`).
+//!
 //! **A process whose first thread has ended** lives, but the system finds no memory under its id any more (`ESRCH`). So
 //! an error says that memory cannot be reached, not that the peer is gone: the transfer is done another way, and from
 //! then on all of this peer's.
@@ -87,8 +93,10 @@ pub(crate) fn permit() {
 /// Why a transfer did not happen.
 #[derive(Debug)]
 pub(crate) enum TransferError {
-    /// An address of the operation is wrong, on either side.
+    /// An address of ours is wrong.
     Fault(io::Error),
+    /// The system does not reach the peer's memory at an address, whether it is wrong or not.
+    PeerFault(io::Error),
     /// This peer's memory cannot be reached in this way.
     Unreachable(io::Error),
 }
@@ -96,8 +104,9 @@ pub(crate) enum TransferError {
 impl From<io::Error> for TransferError {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error() {
-            // Linux says EIO for an address that is not mapped in a process whose memory is written through `/proc`.
-            Some(libc::EFAULT | libc::EIO) => TransferError::Fault(error),
+            Some(libc::EFAULT) => TransferError::Fault(error),
+            // That is what Linux says of an address of a process whose memory is written through `/proc`.
+            Some(libc::EIO) => TransferError::PeerFault(error),
             _ => TransferError::Unreachable(error),
         }
     }
@@ -111,6 +120,34 @@ pub(crate) struct PeerMemory {
     cookie: Span,
     number: u64,
     writes: Writes,
+    faults: Faults,
+}
+
+/// Transfers in a row that faulted in the peer's memory, so that a program all of whose memory is out of reach does not
+/// try in vain each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Faults {
+    in_a_row: u32,
+    /// Transfers for which another way is taken untried.
+    pause: u32,
+}
+
+/// Transfers between two tries at most.
+const PAUSE_MOST: u32 = 64;
+
+impl Faults {
+    /// Whether to try.
+    fn may_try(&mut self) -> bool {
+        let may = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        may
+    }
+
+    /// A transfer faulted: the first is followed by another try at once, the others by pauses that double.
+    fn note(&mut self) {
+        self.pause = ((1 << self.in_a_row.min(31)) - 1).min(PAUSE_MOST);
+        self.in_a_row = self.in_a_row.saturating_add(1);
+    }
 }
 
 /// How to write to it.
@@ -129,17 +166,19 @@ impl PeerMemory {
     /// would help.
     pub fn probe(pid: u32, cookie_address: u64, number: u64) -> Result<PeerMemory, String> {
         let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
-        let memory = PeerMemory { pid, cookie, number, writes: Writes::Untried };
+        let memory = PeerMemory { pid, cookie, number, writes: Writes::Untried, faults: Faults::default() };
         // SAFETY: nothing is copied to memory of ours but the cookie.
         match unsafe { Copier::default().read(&memory, [].into_iter(), [].into_iter()) } {
             Ok(()) => Ok(memory),
             Err(TransferError::Unreachable(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 Err(format!("pid {pid} is another process here, so the processes are in different containers"))
             }
-            Err(TransferError::Unreachable(error) | TransferError::Fault(error)) => Err(format!(
-                "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a \
+            Err(TransferError::Unreachable(error) | TransferError::Fault(error) | TransferError::PeerFault(error)) => {
+                Err(format!(
+                    "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a \
                  container with --cap-add SYS_PTRACE"
-            )),
+                ))
+            }
         }
     }
 
@@ -148,12 +187,43 @@ impl PeerMemory {
         self.pid
     }
 
+    /// Whether to try a transfer: not for a while, where transfers have faulted in this memory.
+    pub fn may_try(&mut self) -> bool {
+        self.faults.may_try()
+    }
+
+    /// A transfer faulted in this memory.
+    pub fn note_fault(&mut self) {
+        self.faults.note();
+    }
+
+    /// A transfer went well.
+    pub fn note_success(&mut self) {
+        self.faults = Faults::default();
+    }
+
     /// Whether it can be written to. Opens the way there at the first call.
     pub fn is_writable(&mut self) -> bool {
         if matches!(self.writes, Writes::Untried) {
             self.writes = self.open().map_or(Writes::Refused, Writes::Through);
         }
         matches!(self.writes, Writes::Through(_))
+    }
+
+    /// A read stopped where nothing more could be copied, and the next byte was to go to `next`. If our memory there takes
+    /// a byte of the cookie, which can be read, the fault is the peer's.
+    ///
+    /// # Safety
+    /// The byte may be written to.
+    unsafe fn whose_fault(&self, next: *mut libc::c_void) -> TransferError {
+        let into = libc::iovec { iov_base: next, iov_len: 1 };
+        let from = libc::iovec { iov_base: self.cookie.address as *mut libc::c_void, iov_len: 1 };
+        let fault = io::Error::from_raw_os_error(libc::EFAULT);
+        // SAFETY: the lists have an entry each and live through the call; the caller vouches for the byte.
+        match unsafe { libc::process_vm_readv(self.pid as libc::pid_t, &into, 1, &from, 1, 0) } {
+            1 => TransferError::PeerFault(fault),
+            _ => TransferError::Fault(fault),
+        }
     }
 
     /// A descriptor of the address space that has the cookie, as long as less than half of our descriptors are in use.
@@ -224,7 +294,8 @@ impl Copier {
                 (1, _) | (_, 1) => return Err(TransferError::Fault(io::ErrorKind::InvalidInput.into())),
                 // Transfers may stop anywhere, for signals or at 2 GiB; nothing at all means that the next byte is not
                 // there.
-                _ if copied == 0 => return Err(TransferError::Fault(io::Error::from_raw_os_error(libc::EFAULT))),
+                // SAFETY: the next byte that was to be copied goes there, so another may.
+                _ if copied == 0 => return Err(unsafe { memory.whose_fault(local[1].iov_base) }),
                 _ => {}
             }
         }
@@ -372,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_not_there_are_faults() {
+    fn addresses_that_are_not_there_are_faults_of_those_who_named_them() {
         let mut bytes = [7; 16];
         let cookie = Cookie::new(NUMBER).unwrap();
         let mut memory = own_memory(&cookie);
@@ -380,11 +451,30 @@ mod tests {
         let wrong = Span { address: 8, length: 16 };
         let short = Span { length: 8, ..local[0] };
         let long = Span { length: 24, ..local[0] };
-        for remote in [[wrong], [short], [long]] {
+        for remote in [[short], [long]] {
             assert!(matches!(read(&memory, &local, &remote), Err(TransferError::Fault(_))), "{remote:?}");
             assert!(matches!(write(&mut memory, &local, &remote), Err(TransferError::Fault(_))), "{remote:?}");
         }
+        let half = Span { length: 8, ..local[0] };
+        for (ours, theirs) in [(&local[..], &[wrong][..]), (&local, &[half, Span { length: 8, ..wrong }])] {
+            let [outcome, other] = [read(&memory, ours, theirs), write(&mut memory, ours, theirs)];
+            assert!(matches!((outcome, other), (Err(TransferError::PeerFault(_)), Err(TransferError::PeerFault(_)))));
+            let [outcome, other] = [read(&memory, theirs, ours), write(&mut memory, theirs, ours)];
+            assert!(matches!((outcome, other), (Err(TransferError::Fault(_)), Err(TransferError::Fault(_)))));
+        }
         read(&memory, &local, &local).unwrap();
+    }
+
+    #[test]
+    fn faults_in_a_row_are_followed_by_tries_that_become_rare() {
+        let tries = |faults: &mut Faults, transfers: u32| {
+            (0..transfers).filter(|_| faults.may_try().then(|| faults.note()).is_some()).count()
+        };
+        let mut faults = Faults::default();
+        assert_eq!(tries(&mut faults, 2), 2, "one says nothing about the next");
+        let rare = tries(&mut faults, 10_000);
+        assert!((10_000 / 70..10_000 / 60).contains(&rare), "{rare} of 10000");
+        assert_eq!(tries(&mut Faults { in_a_row: u32::MAX, pause: 0 }, 65), 1);
     }
 
     #[test]

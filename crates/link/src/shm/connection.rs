@@ -1,5 +1,6 @@
 //! A connection: our way into one peer's mailbox. It is made at the first write and lasts until the peer departs.
 
+use super::accesses;
 use super::address::Address;
 use super::bulk::PeerMemory;
 use super::config::BulkChoice;
@@ -9,6 +10,7 @@ use super::mailbox::{Admission, Taker, Writer};
 use super::peer::{State, Table};
 use super::peer_segment::PeerSegment;
 use super::settings::Settings;
+use super::region::Ticket;
 use super::wake::WakeName;
 use crate::memory::IoBuffer;
 use std::path::Path;
@@ -142,8 +144,24 @@ impl Connection {
     }
 
     /// Looks up a region that the peer has published.
-    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span)> {
         self.segment.find_region(key, offset, length, access)
+    }
+
+    /// Runs `copy`, which copies to or from the peer's memory, unless that is not the peer's to show any more: it has
+    /// closed its endpoint, or withdrawn one of the regions with these tickets (0: memory of no region). Closing waits
+    /// for the copy.
+    pub fn access<T>(
+        &mut self,
+        mut tickets: impl Iterator<Item = u64>,
+        copy: impl FnOnce(&mut PeerMemory) -> T,
+    ) -> Option<T> {
+        let memory = self.memory.as_mut()?;
+        // SAFETY: used in this function only, while the segment lives.
+        let table = unsafe { self.segment.table() };
+        let _access = accesses::Access::begin(table.accessing(self.place));
+        let is_shown = |ticket| ticket == 0 || self.segment.holds_region(ticket);
+        (!self.segment.has_closed() && tickets.all(is_shown)).then(|| copy(memory))
     }
 }
 

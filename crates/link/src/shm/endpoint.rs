@@ -140,11 +140,17 @@ impl ShmLink {
         !self.is_forked() && self.regions.publish(key, span, read, write)
     }
 
-    /// Withdraws a published region. A key that was not published is no error.
-    pub fn withdraw_region(&mut self, key: u64) {
-        if !self.is_forked() {
-            self.regions.withdraw(key);
+    /// Withdraws a published region, and waits until no peer copies to or from it any more. A key that was not published
+    /// is no error.
+    ///
+    /// # Errors
+    /// A peer has not ended its copy for a long time: which, and what to do. Then this may be called again.
+    pub fn withdraw_region(&mut self, key: u64) -> Result<(), String> {
+        if self.is_forked() {
+            return Ok(());
         }
+        self.regions.withdraw(key);
+        self.await_accesses()
     }
 
     /// Progress found something to do.
@@ -411,7 +417,8 @@ impl Link for ShmLink {
         if access == Access::Write && !memory.is_writable() {
             return None;
         }
-        connection.find_region(key, offset, length, access).map(|span| RemoteMemory { key: 0, span })
+        let (ticket, span) = connection.find_region(key, offset, length, access)?;
+        Some(RemoteMemory { key: ticket.number(), span })
     }
 
     fn tell_closing(&mut self) {

@@ -19,6 +19,7 @@ use super::lock_file::LockFile;
 use super::peer::Table;
 use crate::boot::boot_id;
 use crate::secret::{Secret, hash_of, random};
+use crate::files::{OPEN_FLAGS, check_own};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -125,31 +126,21 @@ pub(crate) enum Rights {
 /// Opens a segment's file, and nothing that merely has its name: no link, no pipe, no file of another user.
 pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<LockFile> {
     let file = LockFile::open(&options(rights), path)?;
-    check(&file)?;
+    check_own(&file)?;
     Ok(file)
 }
 
 /// The same, to map it: nobody takes a lock on what is mapped, so none need be released.
 pub(crate) fn open_to_map(path: &Path, rights: Rights) -> io::Result<File> {
     let file = options(rights).open(path)?;
-    check(&file)?;
+    check_own(&file)?;
     Ok(file)
 }
 
 fn options(rights: Rights) -> OpenOptions {
-    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let mut options = OpenOptions::new();
-    options.read(true).write(rights == Rights::Lock).custom_flags(flags);
+    options.read(true).write(rights == Rights::Lock).custom_flags(OPEN_FLAGS);
     options
-}
-
-fn check(file: &File) -> io::Result<()> {
-    let facts = file.metadata()?;
-    // SAFETY: `geteuid` has no preconditions.
-    if !facts.is_file() || facts.uid() != unsafe { libc::geteuid() } {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a file of this user"));
-    }
-    Ok(())
 }
 
 /// The host key: what is the same for all processes of a user that share memory, and different for others. Copies of a
@@ -178,8 +169,7 @@ fn token(folder: &Path) -> io::Result<u64> {
         fs::remove_file(&fresh)?;
         written.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
     }
-    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?;
-    check(&file)?;
+    let mut file = open_to_map(&path, Rights::Read)?;
     let mut text = String::new();
     Read::take(&mut file, 17).read_to_string(&mut text)?;
     u64::from_str_radix(&text, 16).map_err(io::Error::other)

@@ -39,7 +39,7 @@ const MARKS_AT_MOST: usize = 1024;
 
 /// Everything that tells whether a peer lives.
 #[derive(Clone, Copy)]
-struct Evidence<'a> {
+pub(super) struct Evidence<'a> {
     here: &'a Here,
     directory: &'a Path,
     segment: &'a OwnSegment,
@@ -48,6 +48,11 @@ struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
+    /// Whether a peer is proven to be gone.
+    pub fn is_dead(&self, peer: PeerId) -> bool {
+        self.fate(peer) == Fate::Dead
+    }
+
     /// What became of a peer. When in doubt it is alive.
     fn fate(&self, peer: PeerId) -> Fate {
         let known = self.peers.get(peer.0 as usize);
@@ -204,7 +209,7 @@ impl ShmLink {
         self.notice_departure(peer, end);
     }
 
-    fn evidence(&self) -> Evidence<'_> {
+    pub(super) fn evidence(&self) -> Evidence<'_> {
         Evidence {
             here: &self.here,
             directory: &self.config.directory,

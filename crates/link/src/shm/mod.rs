@@ -11,6 +11,7 @@
 //! holds and no forked child of it keeps (`lock_file`, `fork`), and `processor` who only waits for its turn to run.
 //! `spin` decides when an idle process yields, and `wake` lets it block.
 
+mod accesses;
 mod address;
 mod bounce;
 mod bulk;

@@ -10,6 +10,7 @@ use super::mailbox::{Mailbox, PoolWords};
 use super::memory_map::{Access, Mapping};
 use super::peer::{State, Table};
 use super::settings::Settings;
+use super::region::Ticket;
 use crate::memory::IoBuffer;
 use std::io;
 use std::path::Path;
@@ -164,9 +165,15 @@ impl PeerSegment {
     }
 
     /// Looks a published region up.
-    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: RegionAccess) -> Option<Span> {
+    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: RegionAccess) -> Option<(Ticket, Span)> {
         // SAFETY: used here and now.
         unsafe { self.view.regions() }.find(key, offset, length, access)
+    }
+
+    /// Whether the region with this ticket is still published.
+    pub fn holds_region(&self, ticket: u64) -> bool {
+        // SAFETY: used here and now.
+        unsafe { self.view.regions() }.holds(ticket)
     }
 }
 

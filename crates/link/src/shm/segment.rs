@@ -19,6 +19,7 @@ use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
 use super::region::Regions;
 use super::settings::Settings;
+use crate::files::OPEN_FLAGS;
 use crate::log::{self, Level};
 use crate::secret::{Secret, random};
 use std::fs::{self, OpenOptions};
@@ -220,7 +221,7 @@ fn create_file(directory: &Path, here: &Here) -> Result<(LockFile, PathBuf, Addr
         let path = here.path(directory, &address);
         let problem = |error| LinkError::system(format!("creating the segment {}", path.display()), error);
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(OPEN_FLAGS);
         let file = match LockFile::open(&options, &path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened.map_err(problem)?,

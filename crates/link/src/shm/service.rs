@@ -16,6 +16,7 @@ use super::error::Busy;
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte, Held};
 use super::lock_file::LockFile;
+use crate::files::OPEN_FLAGS;
 use crate::log::{self, Level};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -237,7 +238,7 @@ impl Entry {
             opened => return opened.map(|file| Some(Entry(file))),
         }
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(OPEN_FLAGS);
         match LockFile::open(&options, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             created => created.map(|file| Some(Entry(file))),

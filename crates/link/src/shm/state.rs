@@ -19,6 +19,7 @@ use crate::log::{self, Level};
 use crate::secret::Secret;
 use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PeerId};
 use tidegate_message::{Counter, Departure};
@@ -417,6 +418,11 @@ impl Drop for ShmLink {
             return;
         }
         self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(|connection| connection.leave(true));
+        // The application may free what peers read and write as soon as the endpoint is closed.
+        self.segment.header().closed.store(1, Ordering::Release);
+        if let Err(why) = self.await_accesses() {
+            log::line(Level::Trouble, || format!("closing an endpoint: {why}"));
+        }
     }
 }
 

@@ -11,12 +11,12 @@ use tidegate_message::{Counter, Departure, Link, LinkEvent, WriteError};
 const FOLDER: &str = "ROLE_FOLDER";
 const ADDRESS: &str = "ROLE_ADDRESS";
 
-fn link(folder: &std::path::Path) -> ShmLink {
+pub(super) fn link(folder: &std::path::Path) -> ShmLink {
     let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 2, 16, 2) };
     ShmLink::new(ShmConfig { directory: folder.to_path_buf(), ..ShmConfig::new(flow) }).unwrap()
 }
 
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let name = format!("tidegate-unit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
@@ -28,7 +28,7 @@ fn packet(message: u8) -> Packet {
     Packet::new(PacketKind::Data, 0, message)
 }
 
-fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+pub(super) fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
     link.write(to, 1, |places, placement| places.fill(packet.placed(placement))).map(|written| assert_eq!(written, 1))
 }
 

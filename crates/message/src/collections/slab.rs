@@ -109,6 +109,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn keys_find_their_own_elements_however_often_places_are_used_again() {
+        let mut slab = Slab::new();
+        let mut keys = [0, 1, 2].map(|value| slab.insert(value));
+        for value in 3..10_000 {
+            let which = value % 3;
+            assert_eq!(slab.remove(keys[which]), Some(value - 3));
+            assert_eq!(slab.get(keys[which]), None);
+            keys[which] = slab.insert(value);
+            assert_eq!(
+                keys.map(|key| slab.get(key).is_some_and(|of| of % 3 == which)).iter().filter(|it| **it).count(),
+                1
+            );
+        }
+        assert_eq!((slab.len(), slab.places()), (3, 3));
+    }
+
+    #[test]
     fn a_stale_key_finds_nothing() {
         let mut slab = Slab::new();
         let first = slab.insert('a');

@@ -57,6 +57,7 @@ impl<L: Link> Endpoint<L> {
         };
         let size = atomic.datatype.size();
         let elements = atomic.to.iter().map(|&(_, elements)| elements as usize).fold(0, usize::saturating_add);
+        debug_assert!(elements.checked_mul(size).is_some_and(|bytes| u32::try_from(bytes).is_ok()), "as is asked for");
         let wants_result = destination.is_some();
         let operation =
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);

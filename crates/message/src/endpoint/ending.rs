@@ -141,8 +141,8 @@ impl<L: Link> Endpoint<L> {
         if send.key != 0 {
             self.link.hide(send.peer, send.key);
         }
-        if send.is_copied() {
-            self.presence.drop_copy(send.peer);
+        if self.presence.awaits(send.is_copied()) {
+            self.presence.drop_send(send.peer);
         }
         Some(send)
     }

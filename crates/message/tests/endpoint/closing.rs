@@ -171,3 +171,55 @@ fn sends_in_the_applications_memory_that_nobody_has_matched_are_not_waited_for()
         assert!(is_done(&mut world, 0), "{world}");
     }
 }
+
+/// As programs of MPI do: they may free the request of a send, and end.
+#[test]
+fn an_application_that_counts_on_its_sends_closes_when_they_are_received() {
+    for setup in settings(308) {
+        let mut world = setup.build();
+        // One that is announced, and more that find no room.
+        let lengths = [20_000, 400, 400, 400, 9_000];
+        for (n, length) in lengths.into_iter().enumerate() {
+            world.send(0).to(1).tagged(2).bytes(&pattern(n, length)).silent().post();
+        }
+        world.settle();
+        world.endpoint(0).begin_closing_after_sends();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "the receiver may still want them\n{world}");
+        let receives = lengths.map(|length| world.receive(1).tagged(2).capacity(length).post());
+        world.settle();
+        for (n, length) in lengths.into_iter().enumerate() {
+            assert_eq!(world.bytes(receives[n]), pattern(n, length), "{world}");
+        }
+        assert!(is_done(&mut world, 0), "{world}");
+        world.endpoint(0).abandon_unsent();
+        assert_eq!(world.counter(0, Counter::SendsLost), 0);
+    }
+}
+
+#[test]
+fn an_application_that_counts_on_its_sends_does_not_wait_for_peers_that_close_and_loses_what_it_gives_up() {
+    for setup in settings(309) {
+        let mut world = setup.build();
+        world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000)).post();
+        world.settle();
+        world.endpoint(0).begin_closing_after_sends();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "{world}");
+        world.endpoint(1).begin_closing();
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
+        world.endpoint(0).abandon_unsent();
+        assert_eq!(world.counter(0, Counter::SendsLost), 0, "its receiver wants it no more\n{world}");
+    }
+    for (silent, setup) in settings(310).flat_map(|setup| [(false, setup.clone()), (true, setup)]) {
+        let mut world = setup.build();
+        let send = world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000));
+        let send = if silent { send.silent() } else { send }.post();
+        world.settle();
+        world.endpoint(0).begin_closing_after_sends();
+        world.endpoint(0).abandon_unsent();
+        world.settle();
+        assert_eq!((world.failure(send), world.counter(0, Counter::SendsLost)), (Failure::Canceled, 1), "{world}");
+    }
+}
