@@ -264,7 +264,7 @@ impl Settings {
             stats_dir: folder(&STATS_DIR, raw(&STATS_DIR))?,
             trace: trace(raw)?,
             fabric: fabric(get(&FABRIC))?,
-            job: Job::from_environment(),
+            job: Job::of_process(),
         })
     }
 }

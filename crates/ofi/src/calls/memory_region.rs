@@ -163,7 +163,7 @@ unsafe extern "C" fn register_described(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a region that `register` made.
     let region = unsafe { share::<MemoryRegion>(fid.cast()) };
-    let outcome = region.domain.enter(|entered| {
+    let withdraw = |entered: &mut Entered| {
         let domain = &region.domain;
         domain.state.get(entered).regions.remove(&region.key);
         for index in 0..domain.state.get(entered).endpoints.len() {
@@ -174,7 +174,9 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
             }
         }
         Ok(0)
-    });
+    };
+    // In a forked child it is the parent's, and stays.
+    let outcome = if region.domain.is_inherited() { 0 } else { region.domain.enter(withdraw) };
     if outcome != 0 {
         return outcome as c_int;
     }
