@@ -191,11 +191,11 @@ impl DomainLock {
             if come_in() {
                 break Ok(());
             }
-            if self.holder.is_own() {
-                break Err(Refusal::Inside);
-            }
             if !self.admits() {
                 break Err(self.refusal());
+            }
+            if self.holder.is_own() {
+                break Err(Refusal::Inside);
             }
             if gives_up() {
                 break Err(Refusal::GivenUp);
