@@ -2,8 +2,8 @@
 //! and ends with the domain's last endpoint, or with the process, before libfabric unloads what the thread runs. No
 //! child is forked while it is in the domain (`forking`).
 //!
-//! A signal handler may end the process, and what its thread holds is held for ever then. So no signal is delivered to a
-//! thread that holds a lock of these here, and the end of the process waits for none of them without a bound.
+//! A signal handler may end the process, and what its thread holds is held for ever then. So no signal is delivered to
+//! a thread that holds one of the locks here, and the end of the process waits for none of them without a bound.
 
 use crate::forking;
 use crate::thread::SignalsBlocked;

@@ -93,8 +93,8 @@ pub const YIELDS: u32 = SPINS + 400;
 /// How long it sleeps between two tries.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// The pauses of a thread that waits for another one: it spins, then gives the processor away, and sleeps at last, because
-/// to a thread of a higher priority than the holder's the scheduler gives the processor back at once.
+/// The pauses of a thread that waits for another one: it spins, then gives the processor away, and sleeps at last,
+/// because to a thread of a higher priority than the holder's the scheduler gives the processor back at once.
 #[derive(Debug, Default)]
 pub struct Backoff(u32);
 
@@ -139,7 +139,7 @@ impl<T> HandlerMutex<T> {
     #[inline]
     pub fn lock(&self) -> Option<HandlerGuard<'_, T>> {
         let has_taken = self.holder.try_take() || self.wait();
-        has_taken.then_some(HandlerGuard(self))
+        has_taken.then(|| HandlerGuard(self))
     }
 
     #[cold]

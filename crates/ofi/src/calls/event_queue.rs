@@ -19,13 +19,16 @@ use tidegate_link::Maker;
 /// How many events may wait to be read.
 const EVENTS_MOST: usize = 1024;
 
+/// The events that nobody has read: of what kind each is, and its data.
+type Events = VecDeque<(u32, Vec<u8>)>;
+
 /// An event queue.
 #[repr(C)]
 pub struct EventQueue {
     fid: Fid<fid_eq>,
     _fabric: Arc<Fabric>,
     wait: Option<Wait>,
-    events: HandlerMutex<VecDeque<(u32, Vec<u8>)>>,
+    events: HandlerMutex<Events>,
     maker: Maker,
 }
 
@@ -47,7 +50,7 @@ static OPS: fi_ops_eq = fi_ops_eq {
 impl EventQueue {
     /// What is there to be read. It is refused to a forked child, and to a signal handler that has interrupted its own
     /// thread here.
-    fn events(&self) -> Result<HandlerGuard<'_, VecDeque<(u32, Vec<u8>)>>> {
+    fn events(&self) -> Result<HandlerGuard<'_, Events>> {
         if self.maker.is_ancestor() {
             return Err(misuse::of_parent());
         }
