@@ -8,6 +8,7 @@
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
+//! | [`process`] | which process this is, among those that descend from one another by forks |
 //! | [`Bias`] | exclusion that costs its usual side no locked instruction |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`], [`since_epoch`] | the clock |
@@ -24,6 +25,7 @@ pub mod journal;
 pub mod log;
 pub mod memory;
 pub mod paths;
+pub mod process;
 mod secret;
 pub mod shm;
 pub mod stats;

@@ -42,9 +42,9 @@ enum Look {
 /// Closes an endpoint for its peers and takes it out of all lists. This takes a bounded time, whatever peers do.
 pub fn close(endpoint: &Arc<Endpoint>) -> Result {
     if endpoint.domain.is_inherited() {
-        // Where another thread was inside when the process forked, or may have been, nothing can be touched: all of it
-        // stays until the child ends.
-        endpoint.domain.enter_if_free(|entered| {
+        // Where a thread was inside when the process forked, or may have been, nothing can be touched: all of it stays
+        // until the child ends.
+        endpoint.domain.enter_inherited(|entered| {
             endpoint.leave_to_parent(entered);
             Ok(0)
         });

@@ -267,7 +267,7 @@ impl Settings {
             trace: trace(raw)?,
             fabric: fabric(get(&FABRIC))?,
             ports: ports(get(&PORTS))?,
-            job: Job::from_environment(),
+            job: Job::of_process(),
         })
     }
 }

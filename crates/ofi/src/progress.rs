@@ -6,7 +6,7 @@ use crate::bindings::fi_addr_t;
 use crate::completion::Failed;
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
-use crate::errno::Reason;
+use crate::errno::{Reason, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::pilot::Look;
 use crate::reach;
@@ -54,7 +54,7 @@ impl Domain {
             look = most.map_or(Look::Moved, Look::Still);
             Ok(0)
         });
-        (outcome >= 0).then_some(look)
+        (outcome >= 0 || outcome == TRY_AGAIN.code()).then_some(look)
     }
 
     /// What the standby does: goes on with what is left to do of the endpoints of which no call of the application has

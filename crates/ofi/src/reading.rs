@@ -9,7 +9,8 @@ use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::reach;
 use crate::recording::Recording;
-use crate::sleepers::{Thread, moment};
+use crate::sleepers::moment;
+use crate::thread::Thread;
 use crate::wait::NAP;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -157,6 +158,7 @@ impl CompletionQueue {
     /// a signal. A signal ends one sleep, so it is cleared here; otherwise the descriptor would stay readable for ever.
     pub fn is_quiet(&self) -> Result<bool> {
         self.wait().ok_or(INVALID)?;
+        self.domain.check_own()?;
         if self.forget_signal() {
             return Ok(false);
         }

@@ -169,9 +169,11 @@ pub unsafe extern "C" fn open(
                 FI_AV_MAP | FI_AV_TABLE => {}
                 _ => return Err(INVALID),
             }
+            let domain = share::<Domain>(domain);
+            domain.check_own()?;
             let opened = AddressVector {
                 fid: Fid::new(fid_av { fid: head(FI_CLASS_AV, context, &HEAD), ops: table(&OPS) }),
-                domain: share(domain),
+                domain,
                 addresses: Arc::new(Addresses::new(attr.count)),
             };
             hand_out(Arc::new(opened), vector);
@@ -182,7 +184,11 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a vector that `open` made. Bound endpoints share its addresses.
-    guarded(|| unsafe { object::close::<AddressVector>(fid.cast(), |vector| Arc::strong_count(&vector.addresses) > 1) })
+    guarded(|| unsafe {
+        object::close::<AddressVector>(fid.cast(), |vector| {
+            !vector.domain.is_inherited() && Arc::strong_count(&vector.addresses) > 1
+        })
+    })
 }
 
 unsafe extern "C" fn insert(

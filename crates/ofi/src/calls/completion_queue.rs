@@ -59,6 +59,7 @@ pub unsafe extern "C" fn open(
             };
             let completions = Completions::new(if capacity == 0 { CAPACITY_DEFAULT } else { capacity });
             let domain = share::<Domain>(domain);
+            domain.check_own()?;
             let ops = ops(domain.settings.trace.is_some());
             let fid = fid_cq { fid: head(FI_CLASS_CQ, context, &HEAD), ops };
             let opened = CompletionQueue::new(fid, domain, entry_bytes, wait, completions);
@@ -70,14 +71,20 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a queue that `open` made. Bound endpoints share it.
-    guarded(|| unsafe { object::close::<CompletionQueue>(fid.cast(), |queue| Arc::strong_count(queue) > 1) })
+    guarded(|| unsafe {
+        object::close::<CompletionQueue>(fid.cast(), |queue| {
+            !queue.domain.is_inherited() && Arc::strong_count(queue) > 1
+        })
+    })
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     guarded(|| {
         // SAFETY: the handle is an open queue's; `arg` has room for what the command asks.
         unsafe {
-            let wait = object::object::<CompletionQueue>(fid.cast()).wait();
+            let queue = object::object::<CompletionQueue>(fid.cast());
+            queue.domain.check_own()?;
+            let wait = queue.wait();
             match (command as u32, wait) {
                 (FI_GETWAIT, Some(wait)) => arg.cast::<c_int>().write(wait.descriptor()),
                 (FI_GETWAITOBJ, Some(_)) => arg.cast::<fi_wait_obj>().write(FI_WAIT_FD),
@@ -134,7 +141,10 @@ unsafe extern "C" fn blocking_read_from<R: Recording>(
 unsafe extern "C" fn signal(queue: *mut fid_cq) -> c_int {
     // SAFETY: the handle is an open queue's.
     let queue = unsafe { object::object::<CompletionQueue>(queue) };
-    if queue.signal() { 0 } else { -FI_ENOSYS }
+    guarded(|| {
+        queue.domain.check_own()?;
+        if queue.signal() { Ok(0) } else { Err(Errno(FI_ENOSYS)) }
+    })
 }
 
 unsafe extern "C" fn read_error<R: Recording>(queue: *mut fid_cq, place: *mut fi_cq_err_entry, _flags: u64) -> isize {

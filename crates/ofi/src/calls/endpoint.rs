@@ -55,6 +55,7 @@ pub unsafe extern "C" fn open(
                 }
             }
             let domain = share::<Domain>(domain);
+            domain.check_own()?;
             let is_recorded = domain.settings.trace.is_some();
             let fid = fid_ep {
                 fid: head(FI_CLASS_EP, context, &HEAD),
