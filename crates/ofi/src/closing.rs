@@ -135,7 +135,7 @@ impl Endpoint {
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
         let moved = active.engine.progress(tidegate_link::now());
-        while active.engine.poll_completion().is_some() {}
+        self.report_solicited(entered);
         moved
     }
 
@@ -181,14 +181,13 @@ impl Endpoint {
         pilot.chain(standby).filter(|_| is_last).filter_map(Flight::end).collect()
     }
 
-    /// Ends the sends that have not left with an error, as far as their queue has room for errors. The user is told how
-    /// many messages are lost.
+    /// Ends the sends that have not left with an error. The user is told how many messages are lost.
     fn abandon_unsent(&self, all_has_left: bool, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
         active.engine.abandon_unsent();
         let own = active.own;
         let lost = active.engine.link().counters().get(Counter::SendsLost);
-        self.report_abandoned(entered);
+        self.report_solicited(entered);
         if lost > 0 {
             let timeout = self.domain.settings.close_timeout.as_secs();
             let cause = match all_has_left {

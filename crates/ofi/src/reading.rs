@@ -93,7 +93,7 @@ impl CompletionQueue {
     /// There is room for unsolicited completions again. Threads that sleep while packets were left in the mailbox for
     /// want of that room may have to wake.
     #[cold]
-    fn resume(&self, entered: &mut Entered) {
+    pub fn resume(&self, entered: &mut Entered) {
         self.state.get(entered).awaited = false;
         for endpoint in self.state.get(entered).endpoints.clone() {
             endpoint.look_after_sleepers(entered);

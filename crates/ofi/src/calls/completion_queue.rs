@@ -45,8 +45,12 @@ pub unsafe extern "C" fn open(
         // SAFETY: called with an open domain, attributes or null, and a place for the answer.
         unsafe {
             let (mut capacity, mut format, mut wait) = (0, FI_CQ_FORMAT_UNSPEC, FI_WAIT_NONE);
-            if let Some(attr) = attr.as_mut() {
-                if attr.wait_cond != FI_CQ_COND_NONE && attr.wait_cond != FI_CQ_COND_THRESHOLD {
+            if let Some(attr) = attr.as_ref() {
+                // The condition is only looked at where there is something to wait on (fi_cq(3)); a peer provider's
+                // flag means another kind of context, and Tidegate is none.
+                let waits = attr.wait_obj != FI_WAIT_NONE;
+                let knows_condition = matches!(attr.wait_cond, FI_CQ_COND_NONE | FI_CQ_COND_THRESHOLD);
+                if waits && !knows_condition || attr.flags & !FI_AFFINITY != 0 {
                     return Err(INVALID);
                 }
                 (capacity, format, wait) = (attr.size, attr.format, attr.wait_obj);
@@ -153,11 +157,8 @@ unsafe extern "C" fn read_error<R: Recording>(queue: *mut fid_cq, place: *mut fi
     let api = queue.domain.fabric.api_version();
     R::call(|| {
         queue.domain.enter(|entered| {
+            let failed = queue.take_error(entered).ok_or(TRY_AGAIN)?;
             let state = queue.state.get(entered);
-            if state.completions.readable() != Err(Errno(FI_EAVAIL)) {
-                return Err(TRY_AGAIN);
-            }
-            let failed = state.completions.take_error().ok_or(TRY_AGAIN)?;
             state.last_text = CString::new(failed.reason.text.as_str()).unwrap_or_default();
             // SAFETY: the application provides the struct of the version that it was built for.
             unsafe { failed.write(&state.last_text, api, place) };
@@ -176,7 +177,9 @@ unsafe extern "C" fn error_text(
     length: usize,
 ) -> *const c_char {
     let general = || loader::get().map_or(c"error".as_ptr(), |loader| loader.error_text(errno));
-    let text = if data.is_null() { general() } else { data.cast::<c_char>() };
+    // SAFETY: error data is the C string that `read_error` gave, perhaps one of no length.
+    let has_text = !data.is_null() && unsafe { *data.cast::<c_char>() } != 0;
+    let text = if has_text { data.cast::<c_char>() } else { general() };
     if !buffer.is_null() && length > 0 {
         // SAFETY: error data is the C string that `read_error` gave, libfabric's texts are C strings, and the
         // application provides `length` bytes.

@@ -3,7 +3,7 @@
 use crate::bindings::*;
 use crate::counter::Counter;
 use crate::domain::Domain;
-use crate::errno::Errno;
+use crate::errno::{Errno, INVALID};
 use crate::guard::guarded;
 use crate::object::{self, hand_out, head, no_bind, no_control, operations, share};
 use crate::recording::{Recording, tables};
@@ -42,6 +42,9 @@ pub unsafe extern "C" fn open(
                 // Bytes are not counted, and counters have no descriptor.
                 if !waits || attr.events != FI_CNTR_EVENTS_COMP {
                     return Err(Errno(FI_ENOSYS));
+                }
+                if attr.flags != 0 {
+                    return Err(INVALID);
                 }
             }
             let domain = share::<Domain>(domain);
