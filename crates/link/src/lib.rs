@@ -34,7 +34,7 @@ pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError,
-    DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
+    DEFAULT_BOUNCE_BUFFERS, Idle, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
     check_settings, random, reclaim,
 };
 pub use stats::{Chunk, EndpointStats, PostedBuffers, StatsConfig};

@@ -3,11 +3,12 @@
 use crate::addresses::Addresses;
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
-use crate::errno::{self, Errno, Result};
+use crate::errno::{self, Errno, GIVE_WAY, INVALID, Result, TRY_AGAIN};
 use crate::fabric::Fabric;
 use crate::flight;
 use crate::guard;
 use crate::lock::{DomainLock, Entered, Guarded};
+use crate::log;
 use crate::object::{Fid, Object};
 use crate::parameter::{Progress, Settings};
 use crate::pilot::Pilot;
@@ -30,7 +31,7 @@ pub struct Domain {
     pub virtual_addresses: bool,
     /// Endpoints and regions.
     pub state: Guarded<State>,
-    /// Makes progress while the application does not, if the user wants that.
+    /// Makes progress while the application does not, if the application or the user wants that.
     pub pilot: Option<Arc<Pilot>>,
     /// Goes on with what the application leaves to do when it stops calling, unless the user wants no thread.
     pub standby: Option<Arc<Standby>>,
@@ -56,8 +57,14 @@ unsafe impl Object for Domain {
 impl Domain {
     /// The object that `fi_domain` hands out.
     pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Result<Domain> {
-        let pilot = (settings.progress == Progress::Thread).then(|| Pilot::new().map(Arc::new)).transpose()?;
-        let standby = (settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
+        let is_automatic = attr.data_progress == FI_PROGRESS_AUTO;
+        if is_automatic && settings.progress == Progress::Calls {
+            log::trouble(FI_LOG_DOMAIN, Progress::NO_THREAD);
+            return Err(INVALID);
+        }
+        let has_pilot = is_automatic || settings.progress == Progress::Thread;
+        let pilot = has_pilot.then(|| Pilot::new().map(Arc::new)).transpose()?;
+        let standby = (!has_pilot && settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
         if pilot.is_some() || standby.is_some() {
             flight::guard_process();
         }
@@ -105,6 +112,38 @@ impl Domain {
         self.run(body)
     }
 
+    /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
+    /// domain: inside, it would keep all other threads out for as long as other processes run.
+    #[inline(always)]
+    pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        let inside = self.lock.acquire();
+        if let Some(pilot) = &self.pilot {
+            pilot.note_call();
+        }
+        let outcome = self.run_unconverted(body);
+        drop(inside);
+        match outcome {
+            Ok(value) => value,
+            Err(GIVE_WAY) => {
+                self.give_way();
+                TRY_AGAIN.code()
+            }
+            Err(errno) => errno.code(),
+        }
+    }
+
+    #[cold]
+    fn give_way(&self) {
+        std::thread::yield_now();
+        self.let_waiters_in();
+    }
+
+    /// A call that waits by entering again and again does this between two times: other threads, and the [`Pilot`], get
+    /// in.
+    pub fn let_waiters_in(&self) {
+        self.lock.let_waiters_in();
+    }
+
     /// The same for the [`Pilot`], which is no call of the application.
     pub fn enter_uncounted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let _inside = self.lock.acquire_uncounted();
@@ -148,8 +187,13 @@ impl Domain {
     /// done so while we waited for the lock.
     #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        errno::code(self.run_unconverted(body))
+    }
+
+    #[inline(always)]
+    fn run_unconverted(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
         if self.poisoned.load(Relaxed) {
-            return Errno(FI_EOTHER).code();
+            return Err(Errno(FI_EOTHER));
         }
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
@@ -160,14 +204,13 @@ impl Domain {
         if outcome.is_none() {
             self.poisoned.store(true, Relaxed);
         }
-        outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
+        outcome.unwrap_or(Err(Errno(FI_EOTHER)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::errno::INVALID;
     use std::sync::mpsc;
     use std::time::Duration;
 

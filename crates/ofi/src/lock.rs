@@ -120,6 +120,19 @@ impl DomainLock {
         (0..SPINS).any(|_| come_in()).then(|| Inside(self))
     }
 
+    /// For a thread that waits by coming in again and again: lets those in first that wait outside. This takes a
+    /// bounded time, because a thread may end while it waits.
+    pub fn let_waiters_in(&self) {
+        let mut patience = Patience::default();
+        while self.has_waiter.load(Ordering::Relaxed) {
+            if patience.is_over_for_guest() {
+                // A thread that still waits says so again.
+                self.has_waiter.store(false, Ordering::Relaxed);
+            }
+            patience.wait();
+        }
+    }
+
     /// A number that changes with each [`acquire`](Self::acquire) since guests may come.
     pub fn calls(&self) -> u32 {
         if self.needed { self.taken.load(Ordering::Relaxed) } else { self.bias.visits() }

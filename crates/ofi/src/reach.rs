@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 use tidegate_link::fabric::{Contact, FabricLink};
-use tidegate_link::{Address, LinkError, Path, Paths, ShmLink};
+use tidegate_link::{Address, Idle, LinkError, Path, Paths, ShmLink};
 use tidegate_message::{Counter, Link, PeerId};
 
 /// Shared memory, and the network where there is one.
@@ -69,10 +69,15 @@ pub fn address_of(links: &Links, peer: PeerId) -> Option<Address> {
     }
 }
 
-/// Progress has found nothing to do: waits a little, or gives the processor away. Returns whether something has come.
+/// Progress has found nothing to do: waits a little. Says whether something has come, and whether the processor is to
+/// be given away, which is done outside of the domain.
 #[inline]
-pub fn idle(links: &mut Links) -> bool {
-    links.first().idle() || look_at_network(links)
+pub fn idle(links: &mut Links) -> Idle {
+    match links.first().idle() {
+        Idle::Arrived => Idle::Arrived,
+        _ if look_at_network(links) => Idle::Arrived,
+        nothing => nothing,
+    }
 }
 
 /// A completion is near: waits a little for packets, never gives the processor away. Returns whether one has come.

@@ -13,7 +13,7 @@ use super::mailbox::{Pool, Reader};
 use super::posting::pool_of;
 use super::segment::{self, OwnSegment};
 use super::service;
-use super::spin::{SpinPolicy, Step};
+use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, ShmLink, Standing, describe};
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
@@ -153,17 +153,23 @@ impl ShmLink {
         self.spin.reset();
     }
 
-    /// Progress found nothing to do: waits a little for a packet, spins, or yields the processor; now and then looks
-    /// whether peers live. Returns whether a packet has come meanwhile.
+    /// Progress found nothing to do: waits a little for a packet, or spins; now and then looks whether peers live. Says
+    /// whether a packet has come meanwhile, and whether the caller is to give the processor away.
     #[inline]
-    pub fn idle(&mut self) -> bool {
+    pub fn idle(&mut self) -> Idle {
         match self.spin.step() {
-            Step::Linger => return self.look_longer(),
-            Step::Spin => std::hint::spin_loop(),
-            Step::Look => self.watch(),
+            Step::Linger if self.look_longer() => Idle::Arrived,
+            Step::Linger => Idle::Spin,
+            Step::Spin => {
+                std::hint::spin_loop();
+                Idle::Spin
+            }
+            Step::Look => {
+                self.watch();
+                Idle::Spin
+            }
             Step::Yield => self.give_way(),
         }
-        false
     }
 
     /// Waits a little for a packet, if the processor is ours; never gives it away. Returns whether one has come.
@@ -176,10 +182,10 @@ impl ShmLink {
     }
 
     #[cold]
-    fn give_way(&mut self) {
+    fn give_way(&mut self) -> Idle {
         self.watch();
         self.stats.counters().add(Counter::Yields, 1);
-        std::thread::yield_now();
+        Idle::Yield
     }
 
     /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after

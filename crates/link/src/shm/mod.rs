@@ -52,6 +52,7 @@ pub use connecting::check_settings;
 pub use error::{LinkError, Shortage};
 pub use fork::Maker;
 pub use service::{Claim, ClaimError, Service};
+pub use spin::Idle;
 pub use state::ShmLink;
 
 use life::Here;
