@@ -24,6 +24,7 @@ pub mod journal;
 pub mod log;
 pub mod memory;
 pub mod paths;
+mod records;
 pub mod shm;
 pub mod stats;
 pub mod trouble;

@@ -58,15 +58,9 @@ impl Domain {
         (outcome >= 0).then_some(look)
     }
 
-    /// Makes progress of all endpoints, if progress of data is automatic (`FI_PROGRESS_AUTO`). A thread that waits for
-    /// one endpoint may wait for what a peer does only after another endpoint of ours has answered it, and keeps the
-    /// pilot out of the way for as long as it calls. Returns whether anything happened.
-    #[inline]
-    pub fn progress_if_automatic(&self, entered: &mut Entered) -> bool {
-        self.pilot.is_some() && self.progress_all(entered)
-    }
-
-    /// Makes progress of all endpoints. Returns whether anything happened.
+    /// Makes progress of all endpoints. A call does so where progress of data is automatic (`FI_PROGRESS_AUTO`): it may
+    /// wait for what a peer does only after another endpoint of ours has answered it, and as long as there are calls
+    /// the pilot leaves the work to them. Returns whether anything happened.
     #[cold]
     pub fn progress_all(&self, entered: &mut Entered) -> bool {
         let mut moved = false;

@@ -136,7 +136,7 @@ impl CompletionQueue {
 
     /// The bound endpoints wait a little, until something has come to one of them.
     fn idle(&self, entered: &mut Entered) -> Idle {
-        if self.domain.progress_if_automatic(entered) {
+        if self.domain.pilot.is_some() && self.domain.progress_all(entered) {
             return Idle::Arrived;
         }
         let count = self.state.get(entered).endpoints.len();
@@ -215,9 +215,12 @@ impl CompletionQueue {
 }
 
 impl Counter {
-    /// Progress of all endpoints that count here. Returns whether anything happened.
+    /// Progress of all endpoints that count here, or, where it is automatic, of all. Returns whether anything happened.
     fn progress(&self, entered: &mut Entered) -> bool {
-        let mut moved = self.domain.progress_if_automatic(entered);
+        if self.domain.pilot.is_some() {
+            return self.domain.progress_all(entered);
+        }
+        let mut moved = false;
         for index in 0..self.endpoints.get(entered).len() {
             let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
             moved |= endpoint.progress(entered);

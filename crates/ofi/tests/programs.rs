@@ -346,6 +346,16 @@ fn whoever_waits_for_one_endpoint_tends_all_where_progress_is_automatic() {
 }
 
 #[test]
+fn peers_that_left_messages_behind_keep_no_newcomer_out() {
+    let few = ("FI_TIDEGATE_PEERS", "2");
+    for end in ["close", "die"] {
+        run(&format!("leavers {end}"), &[few]);
+    }
+    run_apart("leavers close", &[few]);
+    run_with_least_receive_memory("leavers poor", &[]);
+}
+
+#[test]
 fn a_thread_that_waits_lets_the_calls_of_others_in() {
     run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "0")]);
     run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "100000000")]);

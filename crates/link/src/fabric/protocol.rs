@@ -88,8 +88,8 @@ pub(super) struct Notice {
 pub struct Protocol {
     pub(super) own: Greeting,
     pub(super) places: Vec<Place>,
-    free: Vec<PeerId>,
-    places_most: u32,
+    pub(super) free: Vec<PeerId>,
+    pub(super) places_most: u32,
     pub(super) by_id: HashMap<u64, PeerId>,
     /// Ids of those with whom we communicate no more, the oldest first, and the same to look them up.
     ended: VecDeque<u64>,

@@ -20,6 +20,7 @@ use super::wake::{Alarm, Waker};
 use crate::clock;
 use crate::log::{self, Level, print_line};
 use crate::memory::IoBuffer;
+use crate::records::Records;
 use crate::stats::{BulkState, StatsConfig, StatsPage};
 use crate::trouble;
 use std::collections::HashMap;
@@ -107,6 +108,7 @@ impl ShmLink {
             is_removed: false,
             by_address: HashMap::new(),
             released: Vec::new(),
+            records: Records::default(),
             table,
             regions,
             bounce_buffers,
@@ -467,6 +469,20 @@ impl Link for ShmLink {
         }
         self.end_connection(peer, false);
         self.table.sever(peer);
+    }
+
+    fn lacks_places(&self) -> bool {
+        self.table.is_full()
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        if let Some(address) = self.address_of(peer) {
+            self.records.insert(record, address);
+        }
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.records.remove(record);
     }
 
     fn identity(&self, peer: PeerId) -> Option<u64> {
