@@ -4,7 +4,6 @@
 
 mod toolbox;
 
-use std::process::Command;
 use toolbox::{APART, have_libfabric, may_live_apart, output_of, run, run_apart, segments_of, text};
 
 /// Runs a program with the smallest receive memory that is legal for two peers. The error for less names that value.
@@ -275,6 +274,45 @@ fn a_thread_goes_on_while_the_application_computes_and_sleeps_when_there_is_noth
     // It closes nothing, so its segment stays: in a /dev/shm of its own, which goes with it.
     run_apart("overlap exits", &[THREAD]);
     run_apart("overlap thread", &[THREAD, ("FI_TIDEGATE_RENDEZVOUS", "single")]);
+}
+
+#[test]
+fn an_application_that_asks_for_automatic_progress_gets_it_without_a_variable() {
+    run("overlap asks", &[]);
+}
+
+#[test]
+fn the_user_who_forbids_threads_has_the_last_word_and_the_reason_is_said() {
+    if have_libfabric() {
+        let output = output_of("automatic refused", &[("FI_TIDEGATE_PROGRESS", "calls")]);
+        assert!(output.status.success(), "{}", text(&output));
+        let reason = "FI_TIDEGATE_PROGRESS=calls allows none: leave that variable out";
+        assert!(text(&output).contains(reason), "{}", text(&output));
+    }
+}
+
+#[test]
+fn whoever_waits_for_one_endpoint_tends_all_where_progress_is_automatic() {
+    for way in ["counter", "count", "queue"] {
+        run(&format!("automatic {way}"), &[]);
+        run(&format!("automatic {way}"), &[("FI_TIDEGATE_SPIN", "0")]);
+    }
+}
+
+#[test]
+fn peers_that_left_messages_behind_keep_no_newcomer_out() {
+    let few = ("FI_TIDEGATE_PEERS", "2");
+    for end in ["close", "die"] {
+        run(&format!("leavers {end}"), &[few]);
+    }
+    run_apart("leavers close", &[few]);
+    run_with_least_receive_memory("leavers poor", &[]);
+}
+
+#[test]
+fn a_thread_that_waits_lets_the_calls_of_others_in() {
+    run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "0")]);
+    run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "100000000")]);
 }
 
 #[test]
