@@ -4,8 +4,7 @@
 
 mod toolbox;
 
-use std::process::Command;
-use toolbox::{have_libfabric, output_of, run, segments_of, text};
+use toolbox::{APART, have_libfabric, may_live_apart, output_of, run, run_apart, segments_of, text};
 
 /// Runs a program with the smallest receive memory that is legal for two peers. The error for less names that value.
 fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
@@ -22,27 +21,6 @@ fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
     let least =
         least.and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_else(|| panic!("no least value: {refusal}"));
     run(program, &with(least));
-}
-
-/// Settings with which each process of a program has a host of its own, as far as anybody can tell, and reaches the
-/// others by TCP. They name libfabric 1.17's way, which newer ones have as well.
-const APART: [(&str, &str); 3] =
-    [("TEST_APART", "1"), ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"), ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm")];
-
-/// Whether processes may have a `/dev/shm` of their own here. Says so if not.
-fn may_live_apart() -> bool {
-    let may = |words: &[&str]| Command::new("unshare").args(words).output().is_ok_and(|it| it.status.success());
-    let found = may(&["-m", "true"]) || may(&["-r", "-m", "true"]);
-    if !found {
-        eprintln!("SKIPPED: this system lets nobody make mount namespaces (run as root, where they are allowed)");
-    }
-    found
-}
-
-fn run_apart(program: &str, settings: &[(&str, &str)]) {
-    if may_live_apart() {
-        run(program, &[&APART, settings].concat());
-    }
 }
 
 #[test]
@@ -131,25 +109,6 @@ fn sleepers_are_woken() {
 #[test]
 fn threads_asleep_are_woken_by_what_other_threads_do() {
     run("sleepers", &[]);
-}
-
-#[test]
-fn closing_delivers_what_somebody_receives_and_waits_for_nobody_else() {
-    for scheme in ["none", "static", "dynamic"] {
-        run("closing unlimited", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000"), ("FI_TIDEGATE_SCHEME", scheme)]);
-    }
-}
-
-#[test]
-fn closing_ends_though_a_receiver_is_stopped_and_says_what_is_lost() {
-    if !have_libfabric() {
-        return;
-    }
-    let output = output_of("closing stopped", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "1")]);
-    let text = text(&output);
-    assert!(output.status.success() && segments_of(&output).is_empty(), "{text}");
-    assert!(text.contains("messages that it had sent: their receivers had not taken them"), "{text}");
-    assert!(text.contains("FI_TIDEGATE_CLOSE_TIMEOUT=1 s"), "{text}");
 }
 
 #[test]

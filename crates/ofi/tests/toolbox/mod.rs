@@ -136,3 +136,28 @@ pub fn segments_of(output: &Output) -> Vec<String> {
         fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with("tidegate-") && name.split('-').any(|field| pids.contains(&field))).collect()
 }
+
+/// Settings with which each process of a program has a host of its own, as far as anybody can tell, and reaches the
+/// others by TCP. They name libfabric 1.17's way, which newer ones have as well.
+#[allow(dead_code)]
+pub const APART: [(&str, &str); 3] =
+    [("TEST_APART", "1"), ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"), ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm")];
+
+/// Whether processes may have a `/dev/shm` of their own here. Says so if not.
+#[allow(dead_code)]
+pub fn may_live_apart() -> bool {
+    let may = |words: &[&str]| Command::new("unshare").args(words).output().is_ok_and(|it| it.status.success());
+    let found = may(&["-m", "true"]) || may(&["-r", "-m", "true"]);
+    if !found {
+        eprintln!("SKIPPED: this system lets nobody make mount namespaces (run as root, where they are allowed)");
+    }
+    found
+}
+
+/// Runs a program each of whose processes has a host of its own.
+#[allow(dead_code)]
+pub fn run_apart(program: &str, settings: &[(&str, &str)]) {
+    if may_live_apart() {
+        run(program, &[&APART, settings].concat());
+    }
+}
