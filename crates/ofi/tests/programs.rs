@@ -112,25 +112,6 @@ fn threads_asleep_are_woken_by_what_other_threads_do() {
 }
 
 #[test]
-fn closing_delivers_what_somebody_receives_and_waits_for_nobody_else() {
-    for scheme in ["none", "static", "dynamic"] {
-        run("closing unlimited", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000"), ("FI_TIDEGATE_SCHEME", scheme)]);
-    }
-}
-
-#[test]
-fn closing_ends_though_a_receiver_is_stopped_and_says_what_is_lost() {
-    if !have_libfabric() {
-        return;
-    }
-    let output = output_of("closing stopped", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "1")]);
-    let text = text(&output);
-    assert!(output.status.success() && segments_of(&output).is_empty(), "{text}");
-    assert!(text.contains("messages that it had sent: their receivers had not taken them"), "{text}");
-    assert!(text.contains("FI_TIDEGATE_CLOSE_TIMEOUT=1 s"), "{text}");
-}
-
-#[test]
 fn nothing_said_of_a_peer_that_left_is_taken_for_its_successor() {
     for scheme in ["none", "static", "dynamic"] {
         run("successor", &[("FI_TIDEGATE_SCHEME", scheme)]);

@@ -141,6 +141,9 @@ mod tests {
         assert!(begun.elapsed() < WAIT_MOST / 3, "the copy is over");
     }
 
+    // fi_tidegate(7): "When a copy that has begun is not over after 10 seconds (its process is stopped), closing the
+    // region is -FI_EBUSY and may be tried again, and a line on standard error names the process; closing an endpoint
+    // goes on then."
     #[test]
     fn closing_gives_up_waiting_for_a_copy_that_stands_still_and_can_be_tried_again() {
         let mut bytes = [0; 64];
