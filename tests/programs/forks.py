@@ -13,6 +13,8 @@ rank, other = comm.rank, 1 - comm.rank
 requests = [comm.isend(number, other, 1) for number in range(MESSAGES)] if rank == 1 else []
 comm.barrier()
 if rank == 0:
+    # A thread of the provider that has had something to do is asleep by then.
+    time.sleep(0.3)
     child = os.fork()
     if child == 0:
         sys.exit(0)
