@@ -144,7 +144,7 @@ def guess(address: str, port: int) -> dict:
 
 
 def numbers_of(data: bytes) -> tuple[int, int] | None:
-    """For whom a batch is, and from whom, if one stands in these bytes."""
+    """The ids of receiver and sender of a batch, if one stands in these bytes."""
     at = data.find(b"TGB")
     return struct.unpack("<QQ", data[at + 8:at + 24]) if 0 <= at <= len(data) - 40 else None
 

@@ -1,5 +1,5 @@
-"""What a process that belongs to no job can do to one: another user of a host, another host, and one that has taken a connection
-over. fi_tidegate(7), Strangers and SECURITY, says it; each sentence stands over what checks it."""
+"""Attacks by processes that belong to no job: another user of a host, another host, and a thief of a connection. fi_tidegate(7),
+Strangers and SECURITY, says how far they get; each sentence stands over the test that checks it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.mpi import Fabric
 STEADY, TRAFFIC = PROGRAMS / "steady.c", PROGRAMS / "traffic.c"
 SCRIPT = Path(strangers.__file__)
 SECONDS = 4
-"""How long a job goes on beside a stranger."""
+"""How long a job goes on while a stranger tries."""
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
 
@@ -114,7 +114,7 @@ class Attack:
         return ranks
 
 
-def beside(attack: Attack, tmp_path: Path, *, seconds: int = SECONDS) -> process.Result:
+def run(attack: Attack, tmp_path: Path, *, seconds: int = SECONDS) -> process.Result:
     mpi = mpis.mpich()
     environment = mpi.environment(Fabric.TIDEGATE) | {"FI_TIDEGATE_STATS_DIR": str(tmp_path)}
     result = made.run(attack.hosts, mpi, 2, [mpi.compile(STEADY), str(seconds)], environment, observe=attack, timeout=60)
@@ -123,7 +123,7 @@ def beside(attack: Attack, tmp_path: Path, *, seconds: int = SECONDS) -> process
 
 
 def survives(attack: Attack, tmp_path: Path) -> None:
-    result = beside(attack, tmp_path)
+    result = run(attack, tmp_path)
     assert result.status == 0 and "all as sent, and nothing else" in result.output, f"{attack.said}\n{result.explain()}"
     assert attack.said.get("sent", 0) > 0 and attack.said["user"] == 65534, attack.said
 
@@ -140,7 +140,7 @@ def test_another_user_of_the_host_gets_in_by_nothing_that_it_sees(two, tmp_path)
 
 
 # fi_tidegate(7): "It cannot say in a rank's name that it hears another no more, nor join the job as one of its ranks."
-def test_who_takes_a_connection_over_ends_nobody_and_joins_nothing(two, tmp_path):
+def test_a_thief_of_a_connection_ends_no_rank_and_joins_nothing(two, tmp_path):
     survives(Attack(two, lambda ranks: ["steal", two.addresses[0], ranks[0].port, ranks[2].port]), tmp_path)
 
 
@@ -150,10 +150,10 @@ def test_who_takes_a_connection_over_ends_nobody_and_joins_nothing(two, tmp_path
 # If this fails, libfabric has been mended: the page has to say so.
 def test_what_libfabrics_tcp_lets_strangers_do(two, tmp_path):
     attack = Attack(two, lambda ranks: ["promise", two.addresses[0], ranks[0].port, 200, 1])
-    result = beside(attack, tmp_path)
+    result = run(attack, tmp_path)
     assert result.status == 0 and attack.grown > 150, f"{attack.grown} {attack.said}\n{result.explain()}"
     attack = Attack(two, lambda ranks: ["acknowledge", two.addresses[0], ranks[0].port])
-    result = beside(attack, tmp_path)
+    result = run(attack, tmp_path)
     assert result.status != 0, f"{attack.said}\n{result.explain()}"
 
 

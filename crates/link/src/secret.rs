@@ -1,22 +1,23 @@
 //! [`Secret`]: the random number by which an endpoint tells the processes of its job from strangers.
 //!
-//! It stands in the endpoint's address, which an MPI gives to the other ranks through its launcher, and in the memory of
-//! those who have that address; nowhere else. Everything that others may see is derived from it by SHA-256, which leads
-//! nowhere back, under a label of its own: so one derived number says nothing of another.
+//! It stands in the endpoint's address, which an MPI gives to the other ranks through its launcher, and in the memory
+//! of those who have that address; nowhere else. Everything that others may see is derived from it by SHA-256, which
+//! leads nowhere back, under a label of its own: so one derived number says nothing of another.
 //!
 //! | derived number | who may see it |
 //! |---|---|
-//! | [`tag`](Secret::tag) | everybody: it names files, locks and rows of counters |
+//! | [`tag`](Secret::tag) | every user of the host: it names files, locks and rows of counters |
 //! | [`id`](Secret::id) | the peers: it stands in the batches between hosts |
 //! | [`proof`](Secret::proof) | who reads a batch: it shows that the batch's sender knows the secret |
 //!
-//! `sha2` was chosen because it is the plain, widely reviewed implementation in Rust, without `std` and without anything
-//! built in C. A hash is made once for an endpoint, for an address that is inserted, and for a batch that is no packets.
+//! `sha2` was chosen because it is the plain, widely reviewed implementation in Rust, without `std` and without
+//! anything built in C. A hash is made once for an endpoint, for an address that is inserted, and for a batch that is
+//! no packets.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// See the module. It can be neither printed nor compared: whoever wants to compare derives something from it.
+/// See the module. It can be neither printed nor compared: to compare, derive a number from it.
 #[derive(Clone, Copy)]
 pub struct Secret([u8; Self::BYTES]);
 
@@ -42,12 +43,12 @@ impl Secret {
         self.0
     }
 
-    /// What everybody may see of it: a number that no other endpoint ever has; never 0.
+    /// The part of it that everything may show: a number that no other endpoint ever has; never 0.
     pub fn tag(&self) -> u64 {
         self.derive(b"tidegate: tag", &[]).max(1)
     }
 
-    /// What peers of other hosts see of it: a number that no other endpoint ever has; never 0.
+    /// The part of it that peers of other hosts see: a number that no other endpoint ever has; never 0.
     pub fn id(&self) -> u64 {
         self.derive(b"tidegate: id", &[]).max(1)
     }
@@ -58,7 +59,7 @@ impl Secret {
         self.derive(b"tidegate: proof", bytes)
     }
 
-    /// A label stands behind its length, so no two inputs are alike. A quarter of the hash is kept, by which nobody can
+    /// A label stands behind its length, so no two inputs are alike. A quarter of the hash is kept, by which no one can
     /// go on behind the bytes that it was made of.
     fn derive(&self, label: &[u8], bytes: &[u8]) -> u64 {
         let hash = Sha256::new().chain_update([label.len() as u8]).chain_update(label).chain_update(self.0);
@@ -80,7 +81,7 @@ pub(crate) fn hash_of(label: &[u8], words: &[u64]) -> u64 {
     hash.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// A number that nobody else has or can guess; never 0.
+/// A number that no other process has or can guess; never 0.
 pub fn random() -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: the buffer has as many bytes as is said.

@@ -63,9 +63,9 @@ fn segments_of_dead_owners_are_reclaimed_and_no_others() {
     let ended = child.id().to_string();
     let tag = |value: u64| format!("{value:016x}");
     let stale = [
-        changed(&own, 1, "0000000000ff"), // another host key, and nobody holds the lock
-        changed(&changed(&own, 2, "1"), 5, &tag(77)), // another container, and nobody holds the lock
-        changed(&own, 5, &tag(999)),      // this process, but nobody holds the lock
+        changed(&own, 1, "0000000000ff"), // another host key, and no process holds the lock
+        changed(&changed(&own, 2, "1"), 5, &tag(77)), // another container, and no process holds the lock
+        changed(&own, 5, &tag(999)),      // this process, but no process holds the lock
         changed(&own, 3, &ended),         // a process that has ended, whatever its lock says
     ];
     let kept = [

@@ -66,7 +66,7 @@ fn processes_that_count_slots_differently_refuse_each_other() {
         (piggyback, "FI_TIDEGATE_PIGGYBACK", ["is on here", "and off at"]),
     ] {
         let (mut a, b) = (ShmLink::new(base.clone()).unwrap(), ShmLink::new(other).unwrap());
-        // Whoever asks is told, and so is whoever writes without asking.
+        // An endpoint that asks is told, and so is one that writes without asking.
         let peer = a.peer(&b.address()).unwrap();
         let written = write(&mut a, peer, &packet(0));
         let Err(WriteError::Unreachable(written)) = written else { panic!("{written:?}") };

@@ -2,10 +2,10 @@
 //! open.
 //!
 //! Who is where follows from the two contacts alone ([`Contact::shares_host`]), so both sides come to the same answer,
-//! and neither falls back from one way to the other. There is one exception, on which both sides agree as well: copies of
-//! a virtual machine that were resumed from one snapshot show one boot id, and pass for one host. But each has a network
-//! address that the other has not, and neither finds the other's segment. So the network carries what goes between them,
-//! if both have opened one.
+//! and neither falls back from one way to the other. There is one exception, on which both sides agree as well: copies
+//! of a virtual machine that were resumed from one snapshot show one boot id, and pass for one host. But each has a
+//! network address that the other has not, and neither finds the other's segment. So the network carries what goes
+//! between them, if both have opened one.
 
 use crate::lower::Lower;
 use std::io;

@@ -1,5 +1,5 @@
-//! What others can see of an endpoint, and what is said of addresses that are none. The programs are C, over the installed
-//! libfabric, as in `programs.rs`.
+//! The parts of an endpoint that other users can see, and errors about addresses that are none. The programs are C,
+//! over the installed libfabric, as in `programs.rs`.
 
 mod toolbox;
 
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use tidegate_link::fabric::Contact;
 use toolbox::{Folder, compile, have_libfabric, provider_folder};
 
-/// What is looked for: a number, and all the forms in which it may be written down.
+/// A number that is looked for, and all the forms in which it may be written down.
 struct Needle {
     what: &'static str,
     raw: Vec<u8>,
@@ -56,12 +56,13 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// fi_tidegate(7): "An endpoint's address holds a secret of 80 random bits, which an MPI gives to the other ranks through
-/// its launcher."
-/// fi_tidegate(7): "It stands in no file, in no name of a file or a socket, in no command line, in no line of the log, and
-/// in no batch." (Of batches: `nothing_that_travels_shows_a_secret` in crates/link.)
-/// fi_tidegate(7): "Other users see the names of segments, and those of the sockets by which sleeping endpoints are woken
-/// (/proc/net/unix), which are random, or follow from an endpoint's secret by a hash that does not lead back to it."
+/// fi_tidegate(7): "An endpoint's address holds a secret of 80 random bits, which an MPI gives to the other ranks
+/// through its launcher."
+/// fi_tidegate(7): "It stands in no file, in no name of a file or a socket, in no command line, in no line of the log,
+/// and in no batch." (Of batches: `nothing_that_travels_shows_a_secret` in crates/link.)
+/// fi_tidegate(7): "Other users see the names of segments, and those of the sockets by which sleeping endpoints are
+/// woken (/proc/net/unix), which are random, or follow from an endpoint's secret by a hash that does not lead back to
+/// it."
 ///
 /// More is searched than another user may read: also what only this one may.
 fn nothing_shows_the_secret(settings: &[(&str, &str)]) {
@@ -120,7 +121,7 @@ fn nothing_shows_the_secret(settings: &[(&str, &str)]) {
             let found = secrets.iter().find(|needle| needle.is_in(bytes));
             assert!(found.is_none(), "the {} of {pid} stands in {}", found.unwrap().what, path.display());
         }
-        // What everybody may see of it is there: so this looks where it should.
+        // The tag, which every user may see, is there: so this looks where it should.
         let tag = Needle::of("tag", contact.address.tag());
         let places = seen.iter().filter(|(_, bytes)| tag.is_in(bytes)).count();
         assert!(places >= 3, "the name of the segment, the page of counters and the trace: {places}");
@@ -139,7 +140,7 @@ fn nothing_that_others_see_of_an_endpoint_with_a_network_shows_its_secret() {
             [("TEST_APART", "1"), ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"), ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm")];
         nothing_shows_the_secret(&apart);
     } else {
-        eprintln!("SKIPPED: this system lets nobody make mount namespaces (run as root, where they are allowed)");
+        eprintln!("SKIPPED: mount namespaces are not allowed here (run as root, where they are allowed)");
     }
 }
 

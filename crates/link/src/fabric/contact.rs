@@ -18,8 +18,9 @@
 //! | 32–63 | network address; where it leaves room for them (not with `psm3` and `efa`), the last six bytes are the
 //!            settings |
 //!
-//! Who is where follows from two contacts alone, and both sides come to the same answer: of one host are endpoints with
-//! the same host key, which is a hash of the kernel's boot id, of what `/dev/shm` is, and of the user.
+//! Which endpoints share a host follows from two contacts alone, and both sides come to the same answer: of one host
+//! are endpoints with the same host key, which is a hash of the kernel's boot id, of what `/dev/shm` is, and of the
+//! user.
 
 use super::kind::NetworkKind;
 use super::network::{LOWER_ADDRESS_MOST, LowerAddress};
@@ -47,7 +48,7 @@ pub struct Contact {
     pub(super) id: u64,
     /// By what it is told apart from strangers. `None`: it has told us who it is, and we were not given its contact.
     pub(crate) secret: Option<Secret>,
-    /// What its processes must have alike.
+    /// The settings that both ends of a connection must have alike.
     pub(crate) settings: Told,
     /// Which network it has for other hosts.
     pub kind: NetworkKind,
@@ -94,7 +95,7 @@ impl Contact {
         }
     }
 
-    /// What an endpoint has told of itself in a greeting.
+    /// The contact of an endpoint as its greeting tells it: without the secret.
     pub(super) fn told(
         address: Address,
         id: u64,
@@ -180,7 +181,8 @@ impl Contact {
         self.settings.check(&Settings::of(ours), || self.address.to_string())
     }
 
-    /// Whether we reach that endpoint, which is on another host, by the network that we have. Errors name what each has.
+    /// Whether we reach that endpoint, which is on another host, by the network that we have. Errors name what each
+    /// has.
     pub fn check_network(&self, theirs: &Contact) -> Result<(), LinkError> {
         let (ours, other) = (self.kind, theirs.kind);
         if ours == other && ours != NetworkKind::NONE {
@@ -214,8 +216,8 @@ impl Contact {
         }
     }
 
-    /// A contact of an endpoint that does not exist, for tests and fuzzing: another one for each number. It is reached at
-    /// this address.
+    /// A contact of an endpoint that does not exist, for tests and fuzzing: another one for each number. It is reached
+    /// at this address.
     #[doc(hidden)]
     pub fn example(number: u64, host: u64, flow: &Config, lower: LowerAddress) -> Contact {
         let mut bytes = [0; Secret::BYTES];

@@ -18,8 +18,8 @@
 //! A port that is silent proves nothing while its host answers: a process that computes takes no connections, and once
 //! its queue is full its kernel answers none.
 //!
-//! Where another process says that the peer is not at its address any more, which proves nothing, the peer is asked again;
-//! it is gone when that goes on for [`FAILED_FOR`] and nothing comes from itself.
+//! Where another process says that the peer is not at its address any more, which proves nothing, the peer is asked
+//! again; it is gone when that goes on for [`FAILED_FOR`] and nothing comes from itself.
 //!
 //! Over a network that can ask nobody, each sending must have failed for [`FAILED_FOR`], or nothing be taken for
 //! [`SILENT_FOR`].

@@ -12,6 +12,7 @@
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `knocking` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
+//! | `former` | peers that have no place any more, and stay lost |
 //! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
 //! | `closing` | what is said to all at the end, and when that is over |
@@ -26,6 +27,7 @@ mod buffers;
 mod closing;
 mod contact;
 mod departing;
+mod former;
 mod greeting;
 #[cfg(test)]
 mod kernels;

@@ -3,10 +3,10 @@
 //!
 //! A connection begins at the first contact: a *hello*, which the other side answers by a *welcome*, or a *refusal*
 //! where the parameters differ; each of them tells who its sender is, and proves that it belongs to the job
-//! (`admission`). Then packets travel in batches as `stream`
-//! describes. An endpoint's id follows from its secret and is never used twice, so a pair of ids has one connection in its life: when
-//! the network below breaks it and makes another, numbers and acknowledgements go on where they were, and once a peer
-//! counts as lost it stays lost; if it lives and goes on, it is told (*severed*).
+//! (`admission`). Then packets travel in batches as `stream` describes. An endpoint's id follows from its secret and is
+//! never used twice, so a pair of ids has one connection in its life: when the network below breaks it and makes
+//! another, numbers and acknowledgements go on where they were, and once a peer counts as lost it stays lost; if it
+//! lives and goes on, it is told (*severed*).
 //!
 //! What is lost below is sent again, when the network says that a sending failed, or when an answer to a later ping
 //! shows that it has not come. So a peer that computes and answers nothing is sent nothing twice.
@@ -19,6 +19,7 @@
 use super::buffers::{KEPT_MOST, Unaccepted};
 use super::contact::Contact;
 use super::departing::Departing;
+use super::former::FormerPeers;
 use super::greeting::Greeting;
 use super::knocking::Knocking;
 use super::loading::Loading;
@@ -29,7 +30,6 @@ use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
 use super::wire::LONGEST_BATCH_BYTES;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
-use crate::secret::Secret;
 use crate::shm::{LinkError, Told};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -94,10 +94,8 @@ pub struct Protocol {
     pub(super) free: Vec<PeerId>,
     pub(super) places_most: u32,
     pub(super) by_id: HashMap<u64, PeerId>,
-    /// Ids of those with whom we communicate no more, the oldest first; and the same with their secrets, as far as we
-    /// were given them, by which we can tell them so.
-    ended: VecDeque<u64>,
-    pub(super) ended_secrets: HashMap<u64, Option<Secret>>,
+    /// Peers that we communicate with no more.
+    pub(super) former: FormerPeers,
     /// Packets that have come, in order. Their stamps are generations.
     mailbox: VecDeque<Packet>,
     mailbox_most: usize,
@@ -148,8 +146,7 @@ impl Protocol {
             free: Vec::new(),
             places_most: flow.peers,
             by_id: HashMap::new(),
-            ended: VecDeque::new(),
-            ended_secrets: HashMap::new(),
+            former: FormerPeers::new(ENDED_PER_PEER * flow.peers as usize),
             mailbox: VecDeque::new(),
             mailbox_most: mailbox_most(flow),
             delivered: 0,
@@ -179,8 +176,7 @@ impl Protocol {
 
     /// The most memory that an endpoint takes that so many peers on other hosts talk to. A queue doubles as it grows.
     pub fn bytes_most(flow: &Config, peers: usize) -> usize {
-        let ended = size_of::<u64>() + size_of::<(u64, Option<Secret>)>();
-        let table = size_of::<Place>() + size_of::<Peer>() + 8 * 2 + ENDED_PER_PEER * ended + 6 * 48;
+        let table = size_of::<Place>() + size_of::<Peer>() + 8 * 2 + ENDED_PER_PEER * FormerPeers::BYTES_EACH + 6 * 48;
         let table = table + Knocking::BYTES_PER_PEER;
         // Packets that may have to be sent again, where receivers post buffers.
         let kept = if flow.scheme.lends().posts_buffers() { 4 * KEPT_MOST * (PACKET_BYTES + 8) } else { 0 };
@@ -224,7 +220,7 @@ impl Protocol {
             return Ok(place);
         }
         let elsewhere = |reason: &str| LinkError::Elsewhere { peer: contact.address, reason: reason.to_owned() };
-        if self.has_ended(contact.id()) {
+        if self.former.find(contact.id()).is_some() {
             return Err(elsewhere("it has left, or counts as lost"));
         }
         if let Some(why) = &self.broken {
@@ -235,7 +231,7 @@ impl Protocol {
             return Err(elsewhere("its network address is that of this process itself"));
         }
         if let Told::All(ours) = &self.own.contact.settings {
-            // The name of the host comes with the greeting, which nobody with other settings gets.
+            // The host's name is not known yet: it comes with the greeting.
             contact.settings.check(ours, || format!("{contact} of another host"))?;
         }
         let full = LinkError::TableFull { owner: "this process".into(), peers: self.places_most, is_changing: false };
@@ -282,11 +278,6 @@ impl Protocol {
             (None, Phase::Ended) => None,
             (None, _) => Some(0),
         }
-    }
-
-    /// Whether we communicate no more with the endpoint of this id.
-    pub(super) fn has_ended(&self, id: u64) -> bool {
-        self.ended_secrets.contains_key(&id)
     }
 
     /// Something is to be sent to this peer, when its turn comes or, if the network took nothing for it, its time.
@@ -463,14 +454,7 @@ impl Protocol {
         self.free.push(place);
         self.by_id.remove(&contact.id());
         self.reads.forget(place);
-        if self.ended.len() >= ENDED_PER_PEER * self.places_most as usize
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.ended_secrets.remove(&oldest);
-        }
-        if self.ended_secrets.insert(contact.id(), contact.secret).is_none() {
-            self.ended.push_back(contact.id());
-        }
+        self.former.add(&contact);
         // What has happened to it concerns nobody any more.
         self.events.retain(|(_, event)| subject(event) != Some(place));
     }

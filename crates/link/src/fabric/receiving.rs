@@ -77,11 +77,11 @@ impl Protocol {
         }
     }
 
-    /// An endpoint that has no place here, and knows our id. Whether it knows our secret too is looked at before anything
-    /// else.
+    /// An endpoint that has no place here, and knows our id. Whether it knows our secret too is looked at before
+    /// anything else.
     fn handle_stranger(&mut self, batch: &Batch, now: Instant) {
         let Header { kind, from, .. } = batch.header;
-        let former = self.ended_secrets.get(&from).copied();
+        let former = self.former.find(from);
         let secret = former.flatten().or(self.own.contact.secret);
         let is_proven = kind.has_proof() && admission::is_proven(batch, &self.own.contact, former.flatten().as_ref());
         let greeting = Greeting::parse(from, batch.body()).filter(|_| kind == Kind::Hello && is_proven);
@@ -97,8 +97,8 @@ impl Protocol {
             _ => None,
         };
         let (Some(to), Some(secret)) = (to, secret) else { return };
-        // It counts as lost, or there is no place for it: untold, it would wait for ever. Who asks and proves nothing may
-        // be a peer of old, of which we know nothing more.
+        // It counts as lost, or there is no place for it: untold, it would wait for ever. Who asks and proves nothing
+        // may be a peer of old, of which we know nothing more.
         let kind = if is_proven { Kind::Severed } else { Kind::Absent };
         let mut answer = greeting::batch_from(self.own.contact.id(), from, kind, 0);
         if is_proven {
@@ -108,7 +108,7 @@ impl Protocol {
     }
 
     /// A batch for another endpoint than ours, which may have had our port before: who still asks for it is told that
-    /// it is not here, since nobody else would.
+    /// it is not here: no other process can say so.
     fn handle_mistaken(&mut self, batch: &Batch, now: Instant) {
         self.counts.dropped += 1;
         let Header { kind, from, to, .. } = batch.header;
@@ -119,7 +119,7 @@ impl Protocol {
         };
         let Some(lower) = lower else { return };
         if from == self.own.contact.id() {
-            // A batch of our own has come back: by the network, or by somebody who has got hold of it.
+            // A batch of our own has come back: by the network, or from a process that has got hold of it.
             if let Some(place) = self.by_id.get(&to).copied() {
                 self.handle_absent(place, "what is sent to its address comes to this process itself", now);
             }
@@ -128,7 +128,7 @@ impl Protocol {
         self.answer_stranger((from, lower), greeting::batch_from(to, from, Kind::Absent, 0), now);
     }
 
-    /// Somebody says that a peer is not at its address, which may be true.
+    /// Some process says that a peer is not at its address, which may be true.
     fn handle_absent(&mut self, place: PeerId, why: &str, now: Instant) {
         if self.known(place).is_some_and(|peer| peer.phase != Phase::Ended && peer.probe.handle_absent(now)) {
             self.end(place, false, why);

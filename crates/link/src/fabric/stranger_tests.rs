@@ -1,4 +1,4 @@
-//! Who may speak, and what follows from a word without a proof: strangers, the next owner of a port, and whoever has
+//! Admission, and what follows from a word without a proof: strangers, the next owner of a port, and a process that has
 //! taken a connection over. The rules are those of `admission`.
 
 use super::admission;
@@ -18,13 +18,13 @@ fn node(number: u64) -> Contact {
     contact(number, number, 64)
 }
 
-/// What somebody knows of an endpoint who has read a batch of it: no secret.
+/// The contact of an endpoint as a process knows it that has read a batch of it: without the secret.
 fn seen(number: u64) -> Contact {
     Contact { secret: None, ..node(number) }
 }
 
-/// A batch of this kind in the name of one node for another, by somebody who has read their batches and makes its proof
-/// up.
+/// A batch of this kind in the name of one node for another, by a process that has read their batches and makes its
+/// proof up.
 fn forged(kind: Kind, from: u64, to: u64) -> Vec<u8> {
     let own = Greeting { contact: Contact { secret: Some(crate::Secret::draw()), ..node(from) }, ..greeting(from, 64) };
     own.batch(&seen(to), kind, 1)
@@ -38,19 +38,18 @@ fn greeted() -> Job {
     job
 }
 
-/// What the network of a node brings next.
+/// The batch that the network of a node brings next.
 fn next(job: &mut Job, node: usize) -> Option<Vec<u8>> {
     let Node { network, .. } = &mut job.nodes[node];
     loop {
-        match network.poll()? {
-            NetworkEvent::Received(batch) => return Some(batch.to_vec()),
-            _ => {}
+        if let NetworkEvent::Received(batch) = network.poll()? {
+            return Some(batch.to_vec());
         }
     }
 }
 
-/// fi_tidegate(7): "The first batch of a peer proves that its sender knows the receiver's secret; one that does not gets no
-/// place in the table of peers and no answer, is dropped and counted as well, and costs a hash."
+/// fi_tidegate(7): "The first batch of a peer proves that its sender knows the receiver's secret; one that does not
+/// gets no place in the table of peers and no answer, is dropped and counted as well, and costs a hash."
 #[test]
 fn a_hello_without_the_secret_gets_no_place_and_no_answer() {
     let mut job = Job::new(3, 1);
@@ -82,7 +81,7 @@ fn a_changed_hello_is_none_and_a_repeated_one_leads_to_its_sender_alone() {
         let mut changed = hello.clone();
         changed[at] ^= 1;
         job.nodes[1].protocol.handle_batch(&changed, job.now);
-        assert!(!job.nodes[1].protocol.has_peers(), "byte {at}: nobody else can put its address into a hello");
+        assert!(!job.nodes[1].protocol.has_peers(), "byte {at}: no other process can put its address into a hello");
     }
     for _ in 0..100 {
         job.nodes[1].protocol.handle_batch(&hello, job.now);
@@ -121,7 +120,7 @@ fn nothing_that_travels_shows_a_secret() {
 
 /// fi_tidegate(7): "So do later batches that are no messages and no acknowledgements prove that they are of the two."
 #[test]
-fn a_word_that_is_not_proven_ends_nobody() {
+fn a_word_that_is_not_proven_ends_no_peer() {
     let mut job = greeted();
     for (from, to) in [(0, 1), (1, 0)] {
         for kind in [Kind::Severed, Kind::Refusal, Kind::Welcome, Kind::Answer, Kind::Ping, Kind::Hello] {
@@ -136,7 +135,8 @@ fn a_word_that_is_not_proven_ends_nobody() {
     job.write(0, to, 7).unwrap();
     job.steps(4, MOMENT);
     assert_eq!(job.retrieve(1).map(|(_, number)| number), Some(7), "they go on");
-    // Who was greeted can prove its word as well, by its own secret, to who greeted it and by the other's, if it has it.
+    // A peer that was greeted can prove its word as well: by its own secret, or by the greeter's, if it has
+    // it.
     for knows in [false, true] {
         let mut job = greeted();
         let peer = if knows { node(0) } else { seen(0) };
@@ -146,11 +146,11 @@ fn a_word_that_is_not_proven_ends_nobody() {
 }
 
 #[test]
-fn a_few_words_that_a_peer_is_absent_end_nobody_and_it_is_asked() {
+fn a_few_words_that_a_peer_is_absent_end_no_peer_and_it_is_asked() {
     let mut job = greeted();
     let absent = greeting::batch_from(node(1).id(), node(0).id(), Kind::Absent, 0);
     for _ in 0..200 {
-        // Somebody says so all the time; the peer answers when it is asked.
+        // A process says so all the time; the peer answers when it is asked.
         job.nodes[0].protocol.handle_batch(&absent, job.now);
         job.step(Duration::from_millis(100));
     }
@@ -166,8 +166,8 @@ fn a_few_words_that_a_peer_is_absent_end_nobody_and_it_is_asked() {
     assert_eq!(lost, None, "until shortly before ten seconds are over");
 }
 
-/// fi_tidegate(7): "Whoever gets the port of a rank that has ended, or takes a connection of a living one over, reads what
-/// the others send there, and with the numbers in it can send messages in that rank's name to those who sent."
+/// fi_tidegate(7): "Whoever gets the port of a rank that has ended, or takes a connection of a living one over, reads
+/// what the others send there, and with the numbers in it can send messages in that rank's name to those who sent."
 #[test]
 fn who_has_read_a_batch_can_send_packets_in_the_name_of_its_receiver() {
     let mut job = greeted();
@@ -194,10 +194,10 @@ fn who_has_read_a_batch_can_send_packets_in_the_name_of_its_receiver() {
     assert_eq!(job.retrieve(0), Some((to, 99)));
 }
 
-/// fi_tidegate(7): "Word that a rank is not at its address any more, which cannot be proven, counts when for 10 seconds it
-/// was heard again and again and nothing came from the rank itself."
-/// fi_tidegate(7): "A process that ends and whose port another gets is missed as well: the new owner of the port says that
-/// it is another, and after 10 seconds of that the process counts as lost."
+/// fi_tidegate(7): "Word that a rank is not at its address any more, which cannot be proven, counts when for 10 seconds
+/// it was heard again and again and nothing came from the rank itself."
+/// fi_tidegate(7): "A process that ends and whose port another gets is missed as well: the new owner of the port says
+/// that it is another, and after 10 seconds of that the process counts as lost."
 #[test]
 fn who_has_the_port_of_another_says_that_it_is_another() {
     let mut job = greeted();
@@ -214,7 +214,7 @@ fn who_has_the_port_of_another_says_that_it_is_another() {
     assert!(!orderly && name.contains("another process has its network address now"), "{name}");
     let passed = job.now.since(begun);
     assert!(passed >= FAILED_FOR && passed < FAILED_FOR + Duration::from_secs(3), "{passed:?}");
-    assert!(!job.nodes[1].protocol.has_peers(), "it has got to know nobody");
+    assert!(!job.nodes[1].protocol.has_peers(), "it has got to know no peer");
 }
 
 #[test]
@@ -251,10 +251,10 @@ fn an_address_that_leads_back_to_us_is_an_error_and_our_own_batches_are_a_hint()
     assert!(name.contains("comes to this process itself") && passed >= 99, "{name} {passed}");
 }
 
-/// fi_tidegate(7): "A batch that asks for an endpoint that had the port before is answered at the address that stands in
-/// it, in 40 bytes that say that it is not there."
-/// fi_tidegate(7): "So a stranger can make a process connect to addresses of its choice, at most 64 in a second and 16 at a
-/// time."
+/// fi_tidegate(7): "A batch that asks for an endpoint that had the port before is answered at the address that stands
+/// in it, in 40 bytes that say that it is not there."
+/// fi_tidegate(7): "So a stranger can make a process connect to addresses of its choice, at most 64 in a second and 16
+/// at a time."
 #[test]
 fn strangers_are_answered_at_a_bounded_rate_and_told_nothing() {
     let mut job = Job::new(3, 1);

@@ -15,10 +15,9 @@
 //! | 32–39 | `acknowledged`: all batches of packets before this one have come |
 //!
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside packets,
-//! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a
-//! [`Greeting`](super::greeting::Greeting) ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's network
-//! address ([`Kind::Ping`]), or nothing. A batch that is no packets, no acknowledgement and no [`Kind::Absent`] ends with
-//! a proof of 8 bytes (`admission`).
+//! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a [`Greeting`](super::greeting::Greeting)
+//! ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's network address ([`Kind::Ping`]), or nothing.
+//! A batch that is no packets, no acknowledgement and no [`Kind::Absent`] ends with a proof of 8 bytes (`admission`).
 
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
 
@@ -215,7 +214,7 @@ impl<'a> Batch<'a> {
         Ok(Batch { header, body, whole: bytes })
     }
 
-    /// What follows the header, without the proof.
+    /// All that follows the header, without the proof.
     pub fn body(&self) -> &'a [u8] {
         self.body
     }

@@ -1,8 +1,8 @@
 //! [`Address`]: which endpoint of which process, in a way that never means another one later. Nothing of it is secret.
 //!
 //! A process id is reused, and a process that executes another program keeps its own. So every endpoint draws a random
-//! number, its [`Secret`], and what everybody may see of that, its *tag*, is part of the address and of the name of the
-//! endpoint's file.
+//! number, its [`Secret`], and the part of that which every user may see, its *tag*, is part of the address and of the
+//! name of the endpoint's file.
 
 use crate::secret::Secret;
 use std::fmt;
@@ -71,7 +71,7 @@ impl Address {
         self.pid | u32::from(self.serial) << PID_BITS
     }
 
-    /// A number that no other endpoint ever has, and that everybody may know; never 0.
+    /// A number that no other endpoint ever has, and that every user may know; never 0.
     pub fn tag(&self) -> u64 {
         self.tag
     }

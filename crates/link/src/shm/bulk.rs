@@ -8,12 +8,12 @@
 //!
 //! **Never another process's memory.** A process id may be reused, and a process may execute another program: the same
 //! id then stands for another address space. So each endpoint keeps a random number in memory, its *cookie*, at an
-//! address that its segment shows together with the number. A read takes the cookie along: the first piece of every system call is the peer's cookie,
-//! and the kernel looks the address space up once per call, so what the call brought is that peer's memory if the
-//! cookie is right, and counts for nothing if it is not. For a write that would be too late. It goes through a
-//! descriptor of `/proc/<pid>/mem`, which belongs to an address space, not to a process id; it is opened at the first
-//! write and kept once the cookie has been read through it. When the peer ends or executes another program, a write
-//! through it moves nothing.
+//! address that its segment shows together with the number. A read takes the cookie along: the first piece of every
+//! system call is the peer's cookie, and the kernel looks the address space up once per call, so what the call brought
+//! is that peer's memory if the cookie is right, and counts for nothing if it is not. For a write that would be too
+//! late. It goes through a descriptor of `/proc/<pid>/mem`, which belongs to an address space, not to a process id; it
+//! is opened at the first write and kept once the cookie has been read through it. When the peer ends or executes
+//! another program, a write through it moves nothing.
 //!
 //! **Memory that only its own process reaches.** The system copies nothing out of some memory, although its process may
 //! use it (`memfd_secret`, mappings of devices), and says what it says of memory that is not there. So where the fault is
@@ -38,8 +38,8 @@ use tidegate_message::Span;
 const PIECES: usize = 1024;
 const COOKIE_BYTES: usize = size_of::<u64>();
 
-/// A random number, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy, and
-/// not ours.
+/// A random number, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy,
+/// and not ours.
 #[derive(Debug)]
 pub(crate) struct Cookie(NonNull<AtomicU64>);
 
@@ -162,8 +162,8 @@ enum Writes {
 }
 
 impl PeerMemory {
-    /// Tries to read the memory of the process that has this number at its cookie's address. Errors say why not and what
-    /// would help.
+    /// Tries to read the memory of the process that has this number at its cookie's address. Errors say why not and
+    /// what would help.
     pub fn probe(pid: u32, cookie_address: u64, number: u64) -> Result<PeerMemory, String> {
         let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
         let memory = PeerMemory { pid, cookie, number, writes: Writes::Untried, faults: Faults::default() };

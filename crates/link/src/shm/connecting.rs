@@ -69,8 +69,8 @@ impl ShmLink {
         Ok(peer)
     }
 
-    /// Whether the endpoint at `address`, whose settings nobody has told, counts slots as we do. The error names the first
-    /// parameter that differs, with both values. Any other trouble is left to whoever connects.
+    /// Whether the endpoint at `address`, whose settings are not known, counts slots as we do. The error names the
+    /// first parameter that differs, with both values. Any other trouble is left to whoever connects.
     pub fn check_settings(&self, address: &Address) -> Result<(), LinkError> {
         let ours = Settings::of(&self.config.flow);
         match PeerSegment::open(&self.config.directory, &self.here, address, &ours) {

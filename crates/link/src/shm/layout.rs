@@ -31,7 +31,7 @@ pub(crate) struct Header {
     pub(super) bounce_buffers: AtomicU64,
     /// Whether the owner may want to be woken.
     pub wakes: AtomicU64,
-    /// What both must have alike (`Settings::to_word`).
+    /// The settings that both ends must have alike (`Settings::to_word`).
     pub(super) settings: AtomicU64,
     /// Where the owner's memory holds its cookie, and what that is: who can read it there can read that memory, and no
     /// other.

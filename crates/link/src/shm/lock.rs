@@ -31,7 +31,7 @@ impl Byte {
     pub const LIFE: Byte = Byte(0);
 
     /// Held by the peer of this address for as long as it may write into the segment. The byte follows from the tag,
-    /// which everybody may know (`/proc/locks`), and not from the place: a child of a dead process may still hold its
+    /// which every user may know (`/proc/locks`), and not from the place: a child of a dead process may still hold its
     /// parent's locks when the place goes to another.
     pub fn of(peer: &Address) -> Byte {
         Byte((peer.tag() >> 2) as libc::off_t | 1 << 62)

@@ -187,7 +187,7 @@ fn missing(here: &Here, peer: &Address, path: &Path) -> LinkError {
     }
 }
 
-/// What a missing file and another host key mean together.
+/// The meaning of a missing file together with another host key.
 pub(crate) fn elsewhere(path: &Path) -> String {
     let directory = path.parent().unwrap_or(path).display();
     format!("it runs on another host, or in a container that does not share {directory}")

@@ -39,7 +39,7 @@ pub(crate) struct OwnSegment {
     file: LockFile,
     path: PathBuf,
     address: Address,
-    /// What our address is made of, for those who get it.
+    /// The secret that our address holds, for the peers that are given it.
     secret: Secret,
     /// In our own memory, for peers to try to read.
     cookie: Cookie,

@@ -1,12 +1,12 @@
-//! [`Settings`]: what both ends of a connection must have alike, and how that travels: in a word of the segment's header,
-//! in the greeting between hosts, and in the address where there is room ([`Told`]).
+//! [`Settings`]: the settings that both ends of a connection must have alike, and how that travels: in a word of the
+//! segment's header, in the greeting between hosts, and in the address where there is room ([`Told`]).
 
 use super::config::{BUFFER_SIZE, NAMES};
 use super::error::LinkError;
 use crate::secret::hash_of;
 use tidegate_flow::{BufferField, Buffers, Config, Lends, SchemeName};
 
-/// What both ends of a connection must have alike, because they count each other's slots.
+/// The settings that both ends of a connection must have alike, because they count each other's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Settings {
     /// Place in `SchemeName::ALL`.
@@ -25,7 +25,7 @@ pub(crate) enum Sizes {
 }
 
 impl Sizes {
-    /// What the fields hold at most: 24 and 16 bits; 11, 14 and 15.
+    /// The most that the fields hold: 24 and 16 bits; 11, 14 and 15.
     const SLOTS: u64 = SLOTS_PER_PEER_MOST as u64;
     const BUFFERS: u64 = BUFFERS_MOST as u64;
     const PACKETS_BITS: u32 = 11;
@@ -97,13 +97,13 @@ pub(crate) struct Difference {
     pub theirs: String,
 }
 
-/// What an address says of its owner's settings.
+/// The part of its owner's settings that an address tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// All of them.
     All(Settings),
-    /// That they have this digest. Those of another one differ; those of the same one differ once in 256 times, which is
-    /// found out at the first contact.
+    /// That they have this digest. Those of another one differ; those of the same one differ once in 256 times, which
+    /// is found out at the first contact.
     Digest(u8),
 }
 

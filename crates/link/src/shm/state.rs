@@ -218,7 +218,7 @@ impl ShmLink {
         std::fs::symlink_metadata(self.here.path(&self.config.directory, address)).is_ok()
     }
 
-    /// What the address is made of, for those who get it.
+    /// The secret that the address holds, for the peers that are given it.
     pub fn secret(&self) -> Secret {
         self.segment.secret()
     }

@@ -211,7 +211,7 @@ pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Resu
     Err(format!("FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams by it; {there}"))
 }
 
-/// What would do instead.
+/// The providers that would do instead.
 fn there(loader: &'static Loader) -> String {
     let offers = ask(loader, None, false);
     let others = offers.iter().map(Offer::provider).filter(|name| reaches_other_hosts(name));

@@ -73,7 +73,8 @@ impl Stranger {
     }
 }
 
-/// fi_tidegate(7): "What is longer than a batch, and what ends in its middle with the connection, is dropped and counted."
+/// fi_tidegate(7): "What is longer than a batch, and what ends in its middle with the connection, is dropped and
+/// counted."
 #[test]
 fn messages_that_are_too_long_are_dropped_and_counted_and_end_nothing() {
     const MANY: usize = 1500;
