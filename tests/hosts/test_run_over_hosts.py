@@ -149,3 +149,14 @@ def test_a_job_over_hosts_is_one_in_top_and_in_its_recording(two, name, tmp_path
     report = json.loads(process.run([TIDEGATE, "report", "--json", tmp_path / "kept"], timeout=30).output)["runs"][0]
     assert [entry["label"] for entry in report["processes"]] == [f"rank {rank}" for rank in range(4)], "of one launch"
     assert report["paragraph"].startswith("Rank 3 held up the others: all 3 others waited for it"), report["paragraph"]
+
+
+def test_mpich_shares_memory_within_hosts_and_tidegate_carries_between_them_where_that_is_asked_for(two):
+    """The way that docs/mpi.md names for programs that need shared windows."""
+    mpi = mpis.mpich()
+    before = [TIDEGATE, "run", "--provider-dir", LIBRARY_FOLDER, "--shared", two.folder, "--json", two.folder / "report.json"]
+    command = two.command(mpi, 2, [mpi.compile(PROGRAMS / "node.c"), "window"], "-genv", "MPIR_CVAR_NOLOCAL", "0", before=before)
+    result = process.run(command, mpi.bare_environment() | two.environment(mpi), timeout=60)
+    assert result.clean and "node: 2 of 4 ranks share memory, sum 6" in result.output, result.explain()
+    report = json.loads((two.folder / "report.json").read_text())
+    assert report["used"] == "messages" and report["job"]["batches_sent"]["job"] > 0, report["reasons"]

@@ -3,6 +3,7 @@
 //! * [`arguments`]: the command line, from which help, completions and `tidegate(1)` are made;
 //! * [`launcher`], [`mpi`]: which word of a command is the launcher, and to which MPI it belongs;
 //! * [`provider`], [`settings`]: where the provider is, and the environment that makes an MPI use it;
+//! * [`shared_memory`]: programs that ask MPICH who shares memory with them;
 //! * [`check`]: whether the provider takes options and environment, before anything starts;
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
 //! * [`jobs`], [`process`]: which jobs run, found by those folders;
@@ -44,6 +45,7 @@ pub mod recording;
 pub mod report;
 pub mod scenario;
 pub mod settings;
+pub mod shared_memory;
 pub mod tag;
 pub mod top;
 pub mod trace;

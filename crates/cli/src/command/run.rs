@@ -34,6 +34,7 @@ use crate::report::usage::Usage;
 use crate::report::width::Width;
 use crate::report::{Job, Launch, launches};
 use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
+use crate::shared_memory;
 
 /// Where segments lie.
 const SEGMENTS: &str = "/dev/shm";
@@ -58,9 +59,8 @@ pub fn run_with(
     let prepared = Prepared::new(&arguments.tuning, &arguments.command, wish.as_ref())?;
     // The file is opened before the run, so that the user hears of a wrong name now and not after a long run.
     let json_file = arguments.json.as_deref().map(JsonFile::open).transpose()?;
-    if let Some(permission) = prepared.permission().filter(|_| !arguments.quiet) {
-        print_line(permission);
-    }
+    let overridden = settings::overridden(&arguments.command, &prepared.settings);
+    let notice = say_before(arguments, &prepared, &overridden);
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
     folder.describe(&Description::of_this_process(&arguments.command, prepared.mpi.as_ref().map(|mpi| mpi.kind.id())));
     let mut command = command(arguments, &prepared, &folder, variables)?;
@@ -81,16 +81,14 @@ pub fn run_with(
         finish(recording, pages, exit_code, &troubles, &launches);
     }
     let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
-    let overridden = settings::overridden(&arguments.command, &prepared.settings);
     let usage =
         Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0, host: &host };
     let ending = Ending::new(ended.status, ended.signals);
     say(arguments, &usage, &launches, &ending, wall_time);
-    for launch in &launches {
-        if let Some(text) = (Usage { job: &launch.job, ..usage }).absent(arguments.shared.as_deref()) {
-            print_line(&text);
-        }
-    }
+    // The reason of a failure is looked for at the end of the output.
+    notice.iter().filter(|_| exit_code != 0).for_each(|notice| print_line(notice));
+    let absent = |launch: &Launch| Usage { job: &launch.job, ..usage }.absent(arguments.shared.as_deref());
+    launches.iter().filter_map(absent).for_each(|text| print_line(&text));
     let more = after(&job);
     if let Some(file) = json_file {
         let facts = RunFacts {
@@ -106,13 +104,30 @@ pub fn run_with(
         end_well(file.write(&report), exit_code)?;
     }
     end_well(more.map(|_| ()), exit_code)?;
+    Ok(if exit_code == 0 && has_lost(&job) { failure::LOST } else { exit_code })
+}
+
+/// Whether messages that counted as sent were lost, which is said.
+fn has_lost(job: &Job) -> bool {
     let lost = job.spread(Counter::SendsLost).map_or(0, |spread| spread.job);
     if lost > 0 {
         print_line(&format!(
             "{lost} messages that counted as sent never reached their receivers, because endpoints closed first (sends_lost)"
         ));
     }
-    Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
+    lost > 0
+}
+
+/// Says what is to be known before the program starts. Returns what is said again if it fails.
+fn say_before(arguments: &RunArguments, prepared: &Prepared, overridden: &[&str]) -> Option<String> {
+    if arguments.quiet {
+        return None;
+    }
+    prepared.permission().into_iter().for_each(print_line);
+    let kind = prepared.mpi.as_ref().map(|mpi| mpi.kind);
+    let notice = shared_memory::notice(kind, &arguments.command, &prepared.settings, overridden);
+    notice.iter().for_each(|notice| print_line(notice));
+    notice
 }
 
 /// What this host has to say of a job that failed.
