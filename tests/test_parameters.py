@@ -13,7 +13,7 @@ from harness.mpi import Fabric
 STORM = PROGRAMS / "storm.c"
 PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "BUFFERS", "BUFFERS_MOST", "BUFFER_SIZE", "CREDIT_THRESHOLD", "GROWTH", "QUIET_AFTER", "RETRY_TIMER",
               "POOL_FIRST", "POOL_MOST", "EAGER_SIZE", "RX_MEMORY", "PEERS", "BULK", "BOUNCE_BUFFERS",
-              "BULK_ORDER", "BULK_SENDERS", "BULK_QUANTUM", "BULK_STALL", "SPIN", "STATS_DIR", "TRACE_DIR", "TRACE_MOST"]
+              "BULK_ORDER", "BULK_SENDERS", "BULK_QUANTUM", "BULK_STALL", "SPIN", "STATS_DIR", "TRACE_DIR", "TRACE_MOST", "PORTS"]
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,7 @@ def test_fi_info_lists_every_parameter(name):
     ({"QUIET_AFTER": "0"}, ["FI_TIDEGATE_QUIET_AFTER", "from 0.001 to 1000000, or never"]),
     ({"RETRY_TIMER": "0.001"}, ["FI_TIDEGATE_RETRY_TIMER", "0.001", "from 0.01 to 655.36"]),
     ({"SCHEME": "growing", "BUFFERS": "9", "BUFFERS_MOST": "8"}, ["FI_TIDEGATE_BUFFERS_MOST=8", "from 9 to"]),
+    ({"PORTS": "40000"}, ["FI_TIDEGATE_PORTS", "40000", "40000-40100"]),
     ({"PIGGYBACK": "maybe"}, ["FI_TIDEGATE_PIGGYBACK", "maybe"]),
 ], ids=lambda value: "+".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else "")
 def test_a_wrong_value_is_refused_by_name(jobs, parameters, named):

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from harness import process
 from harness.mpi import Fabric
 from harness.paths import LIBRARY_FOLDER, MPIS, TIDEGATE
 
-TRAFFIC, ALLTOALL = PROGRAMS / "traffic.c", PROGRAMS / "alltoall.c"
+TRAFFIC, ALLTOALL, HOLDUP = (PROGRAMS / name for name in ("traffic.c", "alltoall.c", "holdup.c"))
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
 
@@ -29,8 +30,16 @@ def only_tidegate(fabric: Fabric) -> None:
 
 
 def run(hosts: made.Hosts, name: str, *options: str | Path, program: list[str | Path] | None = None,
-        action: tuple[str | Path, ...] = ("run",), **more: str) -> tuple[dict, str]:
+        action: tuple[str | Path, ...] = ("run",), observe: Callable[[set[int]], None] | None = None, **more: str) -> tuple[dict, str]:
     """The report of a job with two ranks on each host, and what it printed. `more`: of the environment."""
+    result = start(hosts, name, *options, program=program, action=action, observe=observe, **more)
+    assert result.clean, result.explain()
+    return json.loads((hosts.folder / "report.json").read_text()), result.output
+
+
+def start(hosts: made.Hosts, name: str, *options: str | Path, program: list[str | Path] | None = None, action: tuple[str | Path, ...] = ("run",),
+          observe: Callable[[set[int]], None] | None = None, **more: str) -> process.Result:
+    """Such a job, however it ends."""
     mpi = mpis.WHEELS[name]()
     source, *words = program or [TRAFFIC, "1", "5", "5000", "1"]
     before = [TIDEGATE, *action, "--scheme", "static", "--provider-dir", LIBRARY_FOLDER, "--json", hosts.folder / "report.json", *options]
@@ -38,9 +47,7 @@ def run(hosts: made.Hosts, name: str, *options: str | Path, program: list[str | 
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
     # What a user of several hosts has to say to any launcher, and nothing of libfabric.
     said = {key: value for key, value in hosts.environment(mpi).items() if key != "FI_PROVIDER_PATH"}
-    result = process.run(command, kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"} | said | more, timeout=120)
-    assert result.clean, result.explain()
-    return json.loads((hosts.folder / "report.json").read_text()), result.output
+    return process.run(command, kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"} | said | more, timeout=120, observe=observe)
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)
@@ -52,6 +59,35 @@ def test_counters_of_all_hosts_come_into_one_report(two, name):
     assert {process["chunk_between_hosts_bytes"] for process in report["processes"]} == {256 << 10}
     assert all(process["counters"]["batches_sent"] > 0 for process in report["processes"]), "messages went from host to host"
     assert "left no counters" not in output
+
+
+def listening(hosts: made.Hosts, program: str) -> list[tuple[str, int]]:
+    """Where processes of this name listen at the addresses of hosts. (A launcher's own port is at any address, and ranks
+    inherit its descriptor.)"""
+    found = []
+    for host, address in enumerate(hosts.addresses):
+        listed = subprocess.run(hosts.on(host, ["ss", "-ltnpH"]), capture_output=True, text=True).stdout
+        places = [line.split()[3].rpartition(":") for line in listed.splitlines() if f'"{program}"' in line]
+        found += [(at, int(port)) for at, _, port in places if at == address]
+    return found
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_all_ranks_listen_in_the_range_of_ports(two, name):
+    # fi_tidegate(7): "The ports at which the network below listens: each endpoint of a host takes one, so there have to be as
+    # many as ranks on a host, and twice as many with Open MPI, which opens two endpoints in a process."
+    needed = 4 if name == "openmpi" else 2
+    low, seen = 41000, set()
+    run(two, name, "--shared", two.folder, "--ports", f"{low}-{low + needed - 1}", program=[HOLDUP, "alltoall", "1", "100"],
+        observe=lambda _: seen.update(listening(two, "holdup")))
+    assert seen == {(address, low + number) for address in two.addresses for number in range(needed)}, sorted(seen)
+
+
+def test_a_range_of_ports_that_is_too_small_is_an_error_that_names_it(two):
+    # fi_tidegate(7): "When none is left, opening the endpoint fails with a line that names the range."
+    done = start(two, "mpich", "--ports", "41000-41000")
+    assert done.status != 0 and not done.timed_out, done.explain()
+    assert "FI_TIDEGATE_PORTS=41000-41000 has no free port here" in done.output, done.explain()
 
 
 def test_ranks_that_do_not_see_the_folder_are_named(two):

@@ -365,7 +365,7 @@ mod tests {
             --peers 9 --bulk mailbox --bounce-buffers 5 --buffers 3 --buffers-most 7 --buffer-size 1k \
             --credit-threshold 2 --growth exponential --quiet-after never --retry-timer 0.01 --pool-first 4 --pool-most 16 \
             --rendezvous single --chunk-size 64k --chunks-in-flight 3 --chunks-most 9 \
-            --bulk-order booking --bulk-senders 2 --bulk-quantum 4m --bulk-stall 7 --progress thread x";
+            --bulk-order booking --bulk-senders 2 --bulk-quantum 4m --bulk-stall 7 --progress thread --ports 5000-5009 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
             arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -378,7 +378,8 @@ mod tests {
              FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_RX_MEMORY=16M\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\n\
              FI_TIDEGATE_BOUNCE_BUFFERS=5\nFI_TIDEGATE_RENDEZVOUS=single\nFI_TIDEGATE_CHUNK_SIZE=64k\n\
              FI_TIDEGATE_CHUNKS_IN_FLIGHT=3\nFI_TIDEGATE_CHUNKS_MOST=9\nFI_TIDEGATE_BULK_ORDER=booking\n\
-             FI_TIDEGATE_BULK_SENDERS=2\nFI_TIDEGATE_BULK_QUANTUM=4m\nFI_TIDEGATE_BULK_STALL=7\nFI_TIDEGATE_PROGRESS=thread"
+             FI_TIDEGATE_BULK_SENDERS=2\nFI_TIDEGATE_BULK_QUANTUM=4m\nFI_TIDEGATE_BULK_STALL=7\nFI_TIDEGATE_PROGRESS=thread\n\
+             FI_TIDEGATE_PORTS=5000-5009"
         );
     }
 
@@ -411,6 +412,7 @@ mod tests {
             (&["--rx-memory", "", "x"], "a value is needed"),
             (&["--rx-memory", "2T", "x"], "must be bytes from 0 to 1T"),
             (&["--piggyback", "maybe", "x"], "--piggyback"),
+            (&["--ports", "5000", "x"], "must be two ports from 1 to 65535"),
             (&["--buffers", "0", "x"], "must be a number of buffers from 1 to 16383"),
             (&["--growth", "fast", "x"], "must be linear or exponential"),
             (&["--retry-timer", "0.001", "x"], "must be milliseconds from 0.01 to 655.36"),

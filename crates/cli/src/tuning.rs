@@ -119,6 +119,11 @@ pub struct Tuning {
     #[arg(long, value_name = "on_demand|calls|thread", value_parser = value_of("progress"), help_heading = "Long messages")]
     pub progress: Option<String>,
 
+    /// Ports at which the network between hosts listens, one for each endpoint of a host: what a firewall has to let
+    /// in [default: any that is free]
+    #[arg(long, value_name = "LOW-HIGH", value_parser = value_of("ports"), help_heading = "Several hosts")]
+    pub ports: Option<String>,
+
     /// The MPI to set up
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto, help_heading = "Environment")]
     pub mpi: MpiChoice,
@@ -215,6 +220,7 @@ impl Tuning {
         set("FI_TIDEGATE_BULK_QUANTUM", self.bulk_quantum.clone());
         set("FI_TIDEGATE_BULK_STALL", self.bulk_stall.clone());
         set("FI_TIDEGATE_PROGRESS", self.progress.clone());
+        set("FI_TIDEGATE_PORTS", self.ports.clone());
         parameters
     }
 }

@@ -14,6 +14,7 @@
 //! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
 //! - `bulk`: long messages by rendezvous: a request to send, then they are pulled or streamed.
 //! - `rma`: remote operations, and what bounds them.
+//! - `fence`: operations that wait until earlier ones to the same target have completed.
 //! - `presence`: who is there and who is gone.
 //! - `open`, `waits`, `ages`, `looks`: what is not finished and for whom sends wait, for whoever looks now and then.
 //! - `endpoint`: the wiring: what follows in one of these from what has happened in another.
@@ -31,6 +32,7 @@ mod deferral;
 mod egress;
 mod endpoint;
 mod envelope;
+mod fence;
 mod heap;
 mod link;
 mod looks;
@@ -61,7 +63,7 @@ pub use memory::EndpointError;
 pub use open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
-    ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
+    ReadRequest, Receive, RemoteTarget, Send, Source, Space, Submission, Target, TryAgain, WriteRequest,
 };
 pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_valid};
 pub use tidegate_flow as flow;

@@ -31,6 +31,9 @@ pub trait Buffer: Sized {
     fn spans(&self) -> impl Iterator<Item = Span>;
     /// The part `offset..offset + len` as a buffer of its own (same memory).
     fn slice(&self, offset: usize, len: usize) -> Self;
+    /// A buffer with the same bytes in memory of its own, which lasts as long as the buffer or a slice of it does: for
+    /// an operation that has to wait while the application may use its memory for something else.
+    fn copied(&self) -> Self;
 }
 
 /// A contiguous piece of a process's memory.

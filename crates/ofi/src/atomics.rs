@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use tidegate_link::IoBuffer;
 use tidegate_link::memory::Piece;
 use tidegate_message::{
-    AtomicCall, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, RemoteTarget, atomic_is_valid,
+    AtomicCall, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, RemoteTarget, Submission, atomic_is_valid,
 };
 
 /// The flags that a call may be given.
@@ -210,7 +210,11 @@ impl Endpoint {
                 let call = Call { kind: wanted, flags, context, event, start, silent };
                 self.submit::<R>(call, R::reaches(bytes), entered, |engine, named| {
                     let (context, report) = (named.context, named.report);
-                    engine.atomic(AtomicRequest { to, datatype, op, operand, kind, context, report })
+                    let atomic = AtomicRequest { to, datatype, op, operand, kind, context, report };
+                    match flags & FI_FENCE {
+                        0 => engine.atomic(atomic),
+                        _ => engine.submit_fenced(Submission::Atomic(atomic)),
+                    }
                 })
             })
         })

@@ -42,9 +42,9 @@ enum Look {
 /// Closes an endpoint for its peers and takes it out of all lists. This takes a bounded time, whatever peers do.
 pub fn close(endpoint: &Arc<Endpoint>) -> Result {
     if endpoint.domain.is_inherited() {
-        // Where another thread was inside when the process forked, or may have been, nothing can be touched: all of it
-        // stays until the child ends.
-        endpoint.domain.enter_if_free(|entered| {
+        // Where a thread was inside when the process forked, or may have been, nothing can be touched: all of it stays
+        // until the child ends.
+        endpoint.domain.enter_inherited(|entered| {
             endpoint.leave_to_parent(entered);
             Ok(0)
         });
@@ -135,7 +135,7 @@ impl Endpoint {
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
         let moved = active.engine.progress(tidegate_link::now());
-        while active.engine.poll_completion().is_some() {}
+        self.report_solicited(entered);
         moved
     }
 
@@ -181,14 +181,13 @@ impl Endpoint {
         pilot.chain(standby).filter(|_| is_last).filter_map(Flight::end).collect()
     }
 
-    /// Ends the sends that have not left with an error, as far as their queue has room for errors. The user is told how
-    /// many messages are lost.
+    /// Ends the sends that have not left with an error. The user is told how many messages are lost.
     fn abandon_unsent(&self, all_has_left: bool, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
         active.engine.abandon_unsent();
         let own = active.own;
         let lost = active.engine.link().counters().get(Counter::SendsLost);
-        self.report_abandoned(entered);
+        self.report_solicited(entered);
         if lost > 0 {
             let timeout = self.domain.settings.close_timeout.as_secs();
             let cause = match all_has_left {

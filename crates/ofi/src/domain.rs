@@ -3,17 +3,17 @@
 use crate::addresses::Addresses;
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
-use crate::errno::{self, Errno, Result};
+use crate::errno::{self, Errno, Result, TRY_AGAIN};
 use crate::fabric::Fabric;
 use crate::flight;
 use crate::guard;
-use crate::lock::{DomainLock, Entered, Guarded};
+use crate::lock::{DomainLock, Entered, Guarded, Refusal};
+use crate::misuse;
 use crate::object::{Fid, Object};
 use crate::parameter::{Progress, Settings};
 use crate::pilot::Pilot;
 use crate::region::Regions;
 use crate::standby::Standby;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::io;
 use std::sync::Arc;
 use tidegate_link::{Bias, Maker};
@@ -35,7 +35,6 @@ pub struct Domain {
     /// Goes on with what the application leaves to do when it stops calling, unless the user wants no thread.
     pub standby: Option<Arc<Standby>>,
     lock: DomainLock,
-    poisoned: AtomicBool,
     maker: Maker,
 }
 
@@ -71,7 +70,6 @@ impl Domain {
             lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN || pilot.is_some() || has_guest),
             pilot,
             standby,
-            poisoned: AtomicBool::new(false),
             maker: Maker::here(),
         })
     }
@@ -79,6 +77,11 @@ impl Domain {
     /// Whether this process is a child that was forked from the one that opened the domain.
     pub fn is_inherited(&self) -> bool {
         self.maker.is_ancestor()
+    }
+
+    /// Fails in a forked child, to which nothing in this domain belongs. What enters the domain need not ask.
+    pub fn check_own(&self) -> Result<()> {
+        if self.is_inherited() { Err(misuse::of_parent()) } else { Ok(()) }
     }
 
     /// Addresses have changed: lets the endpoints that they are bound to look up again what they need, and drop what
@@ -95,20 +98,28 @@ impl Domain {
     }
 
     /// Runs one call inside the domain: holding its lock, and with a panic turned into `-FI_EOTHER`. After a panic the
-    /// state may be half-changed, so the domain refuses all further calls.
+    /// state may be half-changed, so the domain refuses all further calls. A forked child is refused, and so is a
+    /// signal handler that has interrupted a call of its own thread ([`Refusal`]).
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let _inside = self.lock.acquire();
+        let _inside = match self.lock.acquire() {
+            Ok(inside) => inside,
+            Err(refusal) => return refuse(refusal),
+        };
         if let Some(pilot) = &self.pilot {
             pilot.note_call();
         }
         self.run(body)
     }
 
-    /// The same for the [`Pilot`], which is no call of the application.
+    /// The same for the [`Pilot`], which is no call of the application. It does not wait for a call that a signal
+    /// handler has interrupted to end the process, or to fork: then the answer is `-FI_EAGAIN`.
     pub fn enter_uncounted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let _inside = self.lock.acquire_uncounted();
-        self.run(body)
+        match self.lock.acquire_uncounted(flight::is_awaited) {
+            Ok(_inside) => self.run(body),
+            Err(Refusal::GivenUp) => TRY_AGAIN.code(),
+            Err(refusal) => refuse(refusal),
+        }
     }
 
     /// The same for the [`Standby`], if nobody is inside. `None`: somebody is. If it is asleep at the end, it may not
@@ -137,20 +148,25 @@ impl Domain {
         self.lock.prepare_for_guest()
     }
 
-    /// Runs something inside the domain if it is known that nobody is inside. `None`: somebody is, or may be. In a
-    /// forked child that may be a thread which only its parent has, and which will never leave.
-    pub fn enter_if_free(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
+    /// Runs something inside the domain in a forked child, if it is known that no thread is inside. `None`: one is, or
+    /// may be, which only the parent has, and which will never leave.
+    pub fn enter_inherited(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
         let _inside = self.lock.try_acquire()?;
-        Some(self.run(body))
+        (!self.lock.is_poisoned()).then(|| self.run_admitted(body))
     }
 
-    /// Runs a call with the lock held. Whether a call has panicked is looked at only now: it may have
-    /// done so while we waited for the lock.
+    /// Runs a call with the lock held. Whether it may come in at all is looked at only now: another call may have
+    /// panicked while this one waited for the lock.
     #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        if self.poisoned.load(Relaxed) {
-            return Errno(FI_EOTHER).code();
+        if !self.lock.admits() {
+            return refuse(self.lock.refusal());
         }
+        self.run_admitted(body)
+    }
+
+    #[inline(always)]
+    fn run_admitted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
             // its domain again.
@@ -158,9 +174,20 @@ impl Domain {
             body(&mut entered)
         });
         if outcome.is_none() {
-            self.poisoned.store(true, Relaxed);
+            self.lock.poison();
         }
         outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
+    }
+}
+
+/// What a call returns that may not come in. Of a mistake of the application the user is told.
+#[cold]
+fn refuse(refusal: Refusal) -> isize {
+    match refusal {
+        Refusal::Poisoned => Errno(FI_EOTHER).code(),
+        Refusal::Inherited => misuse::of_parent().code(),
+        Refusal::Inside => misuse::by_handler().code(),
+        Refusal::GivenUp => TRY_AGAIN.code(),
     }
 }
 
@@ -217,6 +244,6 @@ mod tests {
             wait.recv().unwrap();
             assert_eq!(shared.0.enter(|_| Ok(7)), Errno(FI_EOTHER).code());
         });
-        assert_eq!(shared.0.enter_if_free(|_| Ok(7)), Some(Errno(FI_EOTHER).code()));
+        assert_eq!(shared.0.enter_inherited(|_| Ok(7)), None);
     }
 }

@@ -22,8 +22,8 @@ use crate::trace::operations::Operations;
 use crate::trace::process;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tidegate_link::fabric::{Contact, FabricLink, Greeting, Network};
-use tidegate_link::{Address, BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
+use tidegate_link::fabric::{FabricLink, Greeting, Network};
+use tidegate_link::{BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::flow::Config;
 use tidegate_message::{EndpointConfig, EndpointError};
 
@@ -59,7 +59,7 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             Errno::of_link(&error)
         })?;
-        let network = self.open_network(link.address(), &flow)?;
+        let network = self.open_network(&link, &flow)?;
         let links = join(link, network, settings.chunks, flow.peers);
         let mut config = EndpointConfig {
             flow,
@@ -100,11 +100,11 @@ impl Endpoint {
     }
 
     /// The network to other hosts, if the user and the launcher say that one is needed.
-    fn open_network(&self, address: Address, flow: &Config) -> Result<Option<FabricLink<Lower>>> {
+    fn open_network(&self, link: &ShmLink, flow: &Config) -> Result<Option<FabricLink<Lower>>> {
         let settings = &self.domain.settings;
         let job = &settings.job;
-        // Whoever has started us may be on any host, and we cannot know.
-        let is_guess = settings.fabric == Choice::Auto && !job.spans_hosts() && job.is_spawned;
+        // Other ranks, or the process that has started this one, may be on any host, and the launcher does not tell.
+        let is_guess = settings.fabric == Choice::Auto && !job.spans_hosts() && job.may_span_hosts();
         let choice = match &settings.fabric {
             Choice::Auto if !job.spans_hosts() && !is_guess => &Choice::None,
             choice => choice,
@@ -112,7 +112,8 @@ impl Endpoint {
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
         let reads = settings.bulk != BulkChoice::Mailbox;
         let chunks = settings.chunks.most as usize;
-        let wants = Wants { peers: flow.peers as usize, may_sleep: self.may_sleep(), reads, chunks };
+        let (peers, ports) = (flow.peers as usize, settings.ports);
+        let wants = Wants { peers, may_sleep: self.may_sleep(), reads, chunks, ports };
         let lower = match Lower::open(loader, choice, wants) {
             Ok(lower) => lower,
             Err(why) if is_guess => {
@@ -128,9 +129,14 @@ impl Endpoint {
             let reads = if lower.reads_memory() { ", which reads their memory" } else { "" };
             format!("other hosts are reached by {}{reads}", lower.name())
         });
-        let contact = Contact { address, lower: lower.address() };
         let host = String::from_utf8_lossy(&host::host_name()).into_owned();
-        let own = Greeting { contact, window: 0, rank: settings.job.rank, reads_memory: reads, host };
+        let own = Greeting {
+            contact: reach::contact_of(link),
+            window: 0,
+            rank: settings.job.rank,
+            reads_memory: reads,
+            host,
+        };
         let chunking = settings.chunks.between_hosts(lower.longest_bytes());
         let mut link = FabricLink::new(own, lower, flow);
         link.set_chunking(chunking);

@@ -8,7 +8,7 @@ use crate::bindings::FI_LOG_CORE;
 use crate::launcher::Job;
 use crate::loader::Loader;
 use crate::log;
-use crate::lower::Choice;
+use crate::lower::{Choice, Ports};
 use std::ffi::{CString, OsString};
 use std::fmt;
 use std::path::PathBuf;
@@ -74,6 +74,8 @@ pub struct Settings {
     pub trace: Option<TraceSettings>,
     /// What reaches other hosts.
     pub fabric: Choice,
+    /// The ports at which that may listen, if the user said.
+    pub ports: Option<Ports>,
     /// What the launcher told.
     pub job: Job,
 }
@@ -264,7 +266,8 @@ impl Settings {
             stats_dir: folder(&STATS_DIR, raw(&STATS_DIR))?,
             trace: trace(raw)?,
             fabric: fabric(get(&FABRIC))?,
-            job: Job::from_environment(),
+            ports: ports(get(&PORTS))?,
+            job: Job::of_process(),
         })
     }
 }
@@ -406,6 +409,9 @@ mod tests {
             ("trace_dir", "/no/such/folder"),
             ("trace_most", "4095"),
             ("trace_most", "2t"),
+            ("ports", "40000"),
+            ("ports", "0-100"),
+            ("ports", "40010-40000"),
         ] {
             let said = with(name, value).unwrap_err();
             assert!(said.contains(&format!("FI_TIDEGATE_{} is \"{value}\"", name.to_uppercase())), "{said}");

@@ -9,7 +9,8 @@ use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::reach;
 use crate::recording::Recording;
-use crate::sleepers::{Thread, moment};
+use crate::sleepers::moment;
+use crate::thread::Thread;
 use crate::wait::NAP;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -92,7 +93,7 @@ impl CompletionQueue {
     /// There is room for unsolicited completions again. Threads that sleep while packets were left in the mailbox for
     /// want of that room may have to wake.
     #[cold]
-    fn resume(&self, entered: &mut Entered) {
+    pub fn resume(&self, entered: &mut Entered) {
         self.state.get(entered).awaited = false;
         for endpoint in self.state.get(entered).endpoints.clone() {
             endpoint.look_after_sleepers(entered);
@@ -157,6 +158,7 @@ impl CompletionQueue {
     /// a signal. A signal ends one sleep, so it is cleared here; otherwise the descriptor would stay readable for ever.
     pub fn is_quiet(&self) -> Result<bool> {
         self.wait().ok_or(INVALID)?;
+        self.domain.check_own()?;
         if self.forget_signal() {
             return Ok(false);
         }

@@ -9,7 +9,7 @@ use crate::log;
 use crate::name::{Name, SERVICE_TIMEOUT, ServiceWait};
 use crate::reach;
 use std::time::Instant;
-use tidegate_link::fabric::{Contact, LowerAddress};
+use tidegate_link::fabric::Contact;
 use tidegate_link::{Address, Service};
 use tidegate_message::{Source, Target};
 
@@ -41,7 +41,7 @@ impl Endpoint {
             // Services are those of this host.
             Name::Service(service) => {
                 let address = self.find_service(address, &service, entered)?;
-                Contact { address, lower: LowerAddress::default() }
+                Contact::found(address)
             }
         };
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
@@ -73,7 +73,10 @@ impl Endpoint {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         if let Some(owner) = service.find(active.engine.link().look_at_first().directory()) {
             active.waits.remove(&index);
-            vector.check_settings(&self.domain.settings, &owner)?;
+            active.engine.link().look_at_first().check_settings(&owner).map_err(|error| {
+                log::trouble(FI_LOG_AV, &error.to_string());
+                Errno::of_link(&error)
+            })?;
             vector.note(index, owner, entered);
             // Whoever has the service may have been known by no address until now.
             self.domain.forget_addresses(vector, &[], entered);

@@ -119,13 +119,6 @@ fn nothing_said_of_a_peer_that_left_is_taken_for_its_successor() {
 }
 
 #[test]
-fn a_forked_child_that_closes_what_it_inherited_disturbs_nobody() {
-    for scheme in ["none", "static", "dynamic"] {
-        run("forked", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_PEERS", "1")]);
-    }
-}
-
-#[test]
 fn who_has_work_is_awake_and_who_waits_sleeps() {
     for scheme in ["none", "static", "dynamic"] {
         run("sleeping", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_BULK", "direct")]);
@@ -137,6 +130,31 @@ fn a_queue_that_nobody_reads_stops_nothing_but_what_reports_to_it() {
     for scheme in ["none", "static", "dynamic"] {
         run("queues", &[("FI_TIDEGATE_SCHEME", scheme)]);
     }
+}
+
+#[test]
+fn errors_are_reported_however_full_their_queue_is() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("errors", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
+fn a_fence_waits_for_its_target_alone_and_nothing_gets_past_it() {
+    for settings in [&[][..], &[("FI_TIDEGATE_BULK", "mailbox")], &[("FI_TIDEGATE_SLOTS", "4")]] {
+        run("fences", settings);
+    }
+    run_apart("fences", &[]);
+}
+
+#[test]
+fn the_level_of_completion_that_was_asked_for_is_kept() {
+    run("levels", &[("FI_TIDEGATE_PEERS", "2"), ("FI_TIDEGATE_RX_MEMORY", "400k")]);
+}
+
+#[test]
+fn defaults_are_those_of_other_providers_and_wishes_are_granted_or_refused() {
+    run("defaults", &[]);
 }
 
 #[test]

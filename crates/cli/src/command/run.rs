@@ -27,12 +27,16 @@ use crate::recording::folder::Recorder;
 use crate::recording::sampler::{Left, Sampling};
 use crate::recording::writer::Bounds;
 use crate::report::ending::Ending;
+use crate::report::host::{Host, OomKills};
 use crate::report::json::{self, RunFacts};
 use crate::report::table::{self, Form};
 use crate::report::usage::Usage;
 use crate::report::width::Width;
 use crate::report::{Job, Launch, launches};
 use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
+
+/// Where segments lie.
+const SEGMENTS: &str = "/dev/shm";
 
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -61,24 +65,25 @@ pub fn run_with(
     folder.describe(&Description::of_this_process(&arguments.command, prepared.mpi.as_ref().map(|mpi| mpi.kind.id())));
     let mut command = command(arguments, &prepared, &folder, variables)?;
     let mut recording = record(arguments, &prepared, &folder)?;
-    let start = Instant::now();
+    let (start, kills) = (Instant::now(), OomKills::now());
     let ended = child::run(&mut command).map_err(|failure| not_started(failure, &mut recording))?;
     let wall_time = start.elapsed();
     let end = tidegate_link::since_epoch();
-    // Killed processes cannot remove their segments.
-    tidegate_link::reclaim(Path::new("/dev/shm"));
-
     let exit_code = child::exit_code(ended.status);
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
     let recording = recording.map(|recording| (recording, pages.clone()));
     let (job, launches) = launches_of(pages, end, mpi);
+    let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
+    // Killed processes cannot remove their segments.
+    tidegate_link::reclaim(Path::new(SEGMENTS));
     if let Some((recording, pages)) = recording {
         finish(recording, pages, exit_code, &troubles, &launches);
     }
     let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
     let overridden = settings::overridden(&arguments.command, &prepared.settings);
-    let usage = Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0 };
+    let usage =
+        Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0, host: &host };
     let ending = Ending::new(ended.status, ended.signals);
     say(arguments, &usage, &launches, &ending, wall_time);
     for launch in &launches {
@@ -108,6 +113,12 @@ pub fn run_with(
         ));
     }
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
+}
+
+/// What this host has to say of a job that failed.
+fn look_at_host(job: &Job, kills: OomKills) -> Host {
+    let absent = if job.has_other_hosts() { 0 } else { job.absent().0.len() };
+    Host::look(Path::new(SEGMENTS), absent, kills)
 }
 
 /// What the processes have left in their folder, which is removed.
@@ -247,9 +258,12 @@ fn say(arguments: &RunArguments, usage: &Usage, launches: &[Launch], ending: &En
             if !told.is_empty() {
                 text += &format!("\ntidegate: processes said:{told}\n");
             }
+            text.extend(usage.host.told().iter().map(|told| format!("tidegate: {told}\n")));
         }
     }
-    if let Some(ending) = ending.text().filter(|_| !arguments.quiet && !launches.is_empty()) {
+    if let Some(ending) =
+        ending.text(usage.mpi.map(|mpi| mpi.kind)).filter(|_| !arguments.quiet && !launches.is_empty())
+    {
         text += &width.fit(&format!("tidegate: {ending}\n"));
     }
     // If standard error is closed, there is nobody to tell.

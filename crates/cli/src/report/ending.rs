@@ -5,9 +5,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level::signal_name;
 use tidegate_link::EndpointStats;
 
+use crate::mpi::MpiKind;
 use crate::report::names::{Names, Who};
 
 /// How the program that `tidegate run` started ended.
@@ -27,18 +29,25 @@ impl Ending {
         Ending { code: status.code(), signal: status.signal(), signals }
     }
 
-    /// One line for people; `None` if it ended well and nothing happened to it.
-    pub fn text(&self) -> Option<String> {
+    /// One line for people; `None` if it ended well and nothing happened to it. `mpi`: whose launcher the program is.
+    pub fn text(&self, mpi: Option<MpiKind>) -> Option<String> {
         let came: Vec<String> = self.signals.iter().map(|signal| name(*signal)).collect();
         let after = if came.is_empty() { String::new() } else { format!(" after {}", came.join(", ")) };
         match (self.signal, self.code) {
-            (Some(signal), _) => Some(format!("the program was ended by {}{after}", name(signal))),
+            (Some(signal), _) => Some(format!("the program was ended by {}{after}{}", name(signal), why(signal))),
             (None, Some(0)) if came.is_empty() => None,
-            (None, Some(code @ 129..=192)) => {
-                let of = name(code - 128);
-                Some(format!("the program ended with exit code {code}{after}, as after {of}"))
+            (None, Some(code)) => {
+                let of_launcher = match mpi {
+                    Some(MpiKind::Mpich) => of_mpich(code),
+                    // It returns 255 however a rank ended, or the low bits of an error of MPI.
+                    Some(MpiKind::IntelMpi) => None,
+                    Some(MpiKind::OpenMpi) | None => of_shell(code),
+                };
+                // Whatever the code means to a launcher, a signal that came explains it.
+                let of_launcher =
+                    of_launcher.or_else(|| of_shell(code).filter(|_| self.signals.contains(&(code - 128))));
+                Some(format!("the program ended with exit code {code}{after}{}", of_launcher.unwrap_or_default()))
             }
-            (None, Some(code)) => Some(format!("the program ended with exit code {code}{after}")),
             (None, None) => None,
         }
     }
@@ -56,6 +65,45 @@ impl Ending {
 
 fn name(signal: i32) -> String {
     signal_name(signal).map_or_else(|| format!("signal {signal}"), |name| format!("{name} (signal {signal})"))
+}
+
+/// What an exit code means where it is 128 and a signal, as shells and Open MPI's launcher have it.
+fn of_shell(code: i32) -> Option<String> {
+    let signal = code - 128;
+    (1..=64).contains(&signal).then(|| format!(", as after {}{}", name(signal), why(signal)))
+}
+
+/// What an exit code of MPICH's launcher may mean. It puts together, bit by bit, the signals by which its ranks ended,
+/// and SIGKILL, by which it ends the others; the codes by which others ended are in it too.
+fn of_mpich(code: i32) -> Option<String> {
+    let may_be = |signal: &&(i32, &str)| signal.0 == code || signal.0 | SIGKILL == code;
+    let signals: Vec<i32> = CAUSES.iter().filter(may_be).map(|(signal, _)| *signal).collect();
+    match signals.as_slice() {
+        [] => None,
+        [signal] => Some(format!(", as after {} of a rank{}", name(*signal), why(*signal))),
+        [rest @ .., last] => {
+            let rest: Vec<String> = rest.iter().map(|signal| name(*signal)).collect();
+            Some(format!(", as after {} or {} of a rank", rest.join(", "), name(*last)))
+        }
+    }
+}
+
+/// Why processes are ended by signals that they have not asked for.
+const CAUSES: [(i32, &str); 9] = [
+    (SIGILL, "an instruction that this processor does not have: the program may be built for another one"),
+    (SIGABRT, "the program, or a library that it uses, gave up"),
+    (SIGBUS, "memory behind which there is no file any more, as where /dev/shm is full"),
+    (SIGFPE, "a division by zero or the like"),
+    (SIGKILL, "by hand, by a batch system, or by the kernel for want of memory, which dmesg tells"),
+    (SIGSEGV, "memory that the program does not have; a stack that is too small does it too (ulimit -s)"),
+    (SIGXCPU, "more time of the processor than allowed (ulimit -t)"),
+    (SIGXFSZ, "a longer file than allowed (ulimit -f)"),
+    (SIGSYS, "a system call that is forbidden here (seccomp)"),
+];
+
+/// The usual cause of a signal, to be said behind its name.
+fn why(signal: i32) -> String {
+    CAUSES.iter().find(|(of, _)| *of == signal).map_or_else(String::new, |(_, why)| format!(": {why}"))
 }
 
 /// Which processes of a launch did not close in order.
@@ -144,16 +192,62 @@ mod tests {
         Who { rank: Some(rank), pid: 100 + rank }
     }
 
+    fn said(ending: &Ending, mpi: Option<MpiKind>) -> String {
+        ending.text(mpi).unwrap_or_default()
+    }
+
+    fn code(code: i32) -> Ending {
+        Ending { code: Some(code), ..Ending::default() }
+    }
+
     #[test]
     fn ends_are_told_in_words() {
-        let said = |ending: Ending| ending.text().unwrap_or_default();
-        assert_eq!(Ending { code: Some(0), ..Ending::default() }.text(), None);
-        assert_eq!(said(Ending { code: Some(3), ..Ending::default() }), "the program ended with exit code 3");
+        assert_eq!(code(0).text(None), None);
+        assert_eq!(said(&code(3), None), "the program ended with exit code 3");
         let killed = Ending { signal: Some(9), signals: vec![15], ..Ending::default() };
-        assert_eq!(said(killed), "the program was ended by SIGKILL (signal 9) after SIGTERM (signal 15)");
+        let expected = "the program was ended by SIGKILL (signal 9) after SIGTERM (signal 15): by hand, by a batch system, or by \
+                        the kernel for want of memory, which dmesg tells";
+        assert_eq!(said(&killed, None), expected);
         let passed_on = Ending { code: Some(130), signals: vec![2], ..Ending::default() };
         let expected = "the program ended with exit code 130 after SIGINT (signal 2), as after SIGINT (signal 2)";
-        assert_eq!(said(passed_on), expected);
+        for mpi in [None, Some(MpiKind::Mpich), Some(MpiKind::OpenMpi), Some(MpiKind::IntelMpi)] {
+            assert_eq!(said(&passed_on, mpi), expected);
+        }
+    }
+
+    #[test]
+    fn each_signal_has_a_name_and_a_cause() {
+        for (number, named, cause) in [
+            (4, "SIGILL", "instruction"),
+            (7, "SIGBUS", "/dev/shm is full"),
+            (9, "SIGKILL", "want of memory"),
+            (11, "SIGSEGV", "ulimit -s"),
+            (24, "SIGXCPU", "ulimit -t"),
+            (25, "SIGXFSZ", "ulimit -f"),
+            (31, "SIGSYS", "seccomp"),
+        ] {
+            let text = said(&code(128 + number), Some(MpiKind::OpenMpi));
+            assert!(text.contains(&format!("as after {named} (signal {number}): ")) && text.contains(cause), "{text}");
+        }
+    }
+
+    #[test]
+    fn codes_of_mpichs_launcher_are_no_signals_of_a_shell() {
+        let of_mpich = |number| said(&code(number), Some(MpiKind::Mpich));
+        // MPI_Abort with an error of MPI: 143 is no SIGTERM.
+        assert_eq!(of_mpich(143), "the program ended with exit code 143");
+        assert_eq!(said(&code(143), Some(MpiKind::IntelMpi)), "the program ended with exit code 143");
+        assert!(of_mpich(7).starts_with("the program ended with exit code 7, as after SIGBUS (signal 7) of a rank: "));
+        // One rank by SIGBUS, and the others then by SIGKILL.
+        let expected =
+            "the program ended with exit code 15, as after SIGABRT (signal 6) or SIGBUS (signal 7) of a rank";
+        assert_eq!(of_mpich(15), expected);
+        assert!(
+            of_mpich(25).ends_with("as after SIGXCPU (signal 24) or SIGXFSZ (signal 25) of a rank"),
+            "{}",
+            of_mpich(25)
+        );
+        assert_eq!(of_mpich(1), "the program ended with exit code 1");
     }
 
     #[test]

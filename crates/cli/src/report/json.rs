@@ -59,6 +59,7 @@ pub fn run(job: &Job, launches: &[Launch], facts: &RunFacts) -> Value {
         "wall_time_s": facts.wall_time.as_secs_f64(),
         "exit_code": facts.exit_code,
         "ended": facts.ending.json(),
+        "host": facts.usage.host.json(),
         "used": facts.usage.used().id(),
         "reasons": facts.usage.reasons(),
         "troubles": facts.usage.troubles.iter().map(trouble).collect::<Vec<_>>(),
@@ -207,6 +208,7 @@ fn process(launch_number: usize, launch: &Launch, process: &Process) -> Value {
 mod tests {
     use super::*;
     use crate::mpi::MpiKind;
+    use crate::report::host::Host;
     use crate::report::tests::{job, launch_of, process};
 
     #[test]
@@ -215,7 +217,8 @@ mod tests {
         let settings = [Setting { name: "FI_PROVIDER", value: "tidegate".into(), why: "" }];
         let mpi = Mpi { kind: MpiKind::Mpich, version: Some("5.0.2".into()), device: None };
         let troubles = [Trouble { text: "odd".into(), processes: 2 }];
-        let usage = Usage { job: &job, mpi: None, overridden: &[], troubles: &troubles, failed: true };
+        let usage =
+            Usage { job: &job, mpi: None, overridden: &[], troubles: &troubles, failed: true, host: &Host::NOTHING };
         let facts = RunFacts {
             usage: &usage,
             command: &["mpiexec".into(), "x".into()],
@@ -258,7 +261,14 @@ mod tests {
     #[test]
     fn a_run_without_endpoints_says_so() {
         let none = job(Vec::new());
-        let usage = Usage { job: &none, mpi: None, overridden: &["FI_PROVIDER"], troubles: &[], failed: false };
+        let usage = Usage {
+            job: &none,
+            mpi: None,
+            overridden: &["FI_PROVIDER"],
+            troubles: &[],
+            failed: false,
+            host: &Host::NOTHING,
+        };
         let facts = RunFacts {
             command: &[],
             mpi: None,

@@ -6,6 +6,7 @@
 //! * [`waits`]: for whom sends waited longest;
 //! * [`open`]: what was still open at the end;
 //! * [`ending`]: how the job ended;
+//! * [`host`]: what this host has to say of a job that failed;
 //! * [`names`]: ranks for what pages name by numbers;
 //! * [`width`]: how wide all that may be;
 //! * [`json`]: for programs;
@@ -13,6 +14,7 @@
 //! * [`units`]: numbers as people read them.
 
 pub mod ending;
+pub mod host;
 pub mod json;
 pub mod launches;
 pub mod memory;
@@ -247,6 +249,11 @@ impl Job {
         let is_here = |rank| self.processes.iter().any(|process| process.rank == Some(rank));
         let told = self.processes.iter().all(|process| process.rank.is_some());
         ((0..size).filter(|rank| told && !is_here(*rank)).collect(), size)
+    }
+
+    /// Whether it has ranks on other hosts, as far as that is known: then it has opened a network.
+    pub fn has_other_hosts(&self) -> bool {
+        self.processes.iter().any(|process| !process.setup.network.is_empty())
     }
 
     /// A counter over all processes; `None` if there is no process.

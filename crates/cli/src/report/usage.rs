@@ -8,6 +8,7 @@ use tidegate_message::Counter;
 
 use crate::mpi::{Mpi, MpiKind};
 use crate::report::Job;
+use crate::report::host::Host;
 
 /// Most texts of processes that the report repeats.
 const TROUBLES_MOST: usize = 4;
@@ -46,6 +47,8 @@ pub struct Usage<'a> {
     pub troubles: &'a [Trouble],
     /// Whether the program failed.
     pub failed: bool,
+    /// What this host has to say of that.
+    pub host: &'a Host,
 }
 
 impl Usage<'_> {
@@ -90,6 +93,10 @@ impl Usage<'_> {
             let names = self.overridden.join(", ");
             return vec![format!("The command line itself sets {names}: leave that out.")];
         }
+        let of_host = self.host.told();
+        if !of_host.is_empty() {
+            return of_host;
+        }
         match used {
             Used::Endpoints if self.is_one_alone() => vec!["A process that is alone has nobody to send to.".into()],
             Used::Endpoints => self.reasons_for_no_message(),
@@ -122,46 +129,51 @@ impl Usage<'_> {
                 _ => format!("{}-{}", run[0], run[run.len() - 1]),
             })
             .collect();
-        let why = match shared {
+        let has_other_hosts = self.job.has_other_hosts();
+        let why = match shared.filter(|_| has_other_hosts) {
             Some(folder) => format!("they opened no endpoint, or their hosts do not see {}", folder.display()),
-            None => {
+            None if has_other_hosts => {
                 "they opened no endpoint, or run on other hosts: --shared names a folder that all hosts see".to_owned()
             }
+            None => "they opened no endpoint".to_owned(),
         };
-        (!ranks.is_empty()).then(|| format!("of {size} ranks, {} left no counters: {why}", list.join(", ")))
+        let (noun, why) = match ranks.len() {
+            1 => ("rank ", why.replacen("they", "it", 1).replacen("their hosts do", "its host does", 1)),
+            _ => ("", why),
+        };
+        (!ranks.is_empty()).then(|| format!("of {size} ranks, {noun}{} left no counters: {why}", list.join(", ")))
     }
 
     fn is_one_alone(&self) -> bool {
         matches!(self.job.processes(), [process] if process.job_size.unwrap_or(1) == 1)
     }
 
+    /// The endpoints are Tidegate's, so the settings of `tidegate run` have reached their processes. A job that failed
+    /// early has not sent anything yet; one that ended well may have sent past Tidegate, if something has changed those
+    /// settings on the way.
     fn reasons_for_no_message(&self) -> Vec<String> {
-        let sends_none = match self.failed {
-            true => "The program failed, perhaps before its first message: see what it printed.",
-            false => "The program may send no messages between its processes.",
-        };
+        if self.failed {
+            return vec!["The program failed, perhaps before its first message: see what it printed.".into()];
+        }
         let went_past = match self.mpi.map(|mpi| mpi.kind) {
             Some(MpiKind::OpenMpi) => {
-                "Open MPI may have sent them by other means than its layer `cm`, which a file of settings or a script can \
-                 choose: `--mca pml_base_verbose 10` shows its choice."
+                "Or a script or wrapper that starts the ranks sets OMPI_MCA_pml again, which is `cm` here: \
+                 `--mca pml_base_verbose 10` shows what Open MPI chose."
             }
             Some(MpiKind::Mpich) => {
-                "MPICH may have sent them through its own shared memory: the ranks need MPIR_CVAR_NOLOCAL=1."
+                "Or a script or wrapper that starts the ranks sets MPIR_CVAR_NOLOCAL again, which is 1 here: with 0 MPICH sends \
+                 within a host through its own shared memory."
             }
             Some(MpiKind::IntelMpi) => {
-                "Intel MPI may have sent them through its own shared memory: the ranks need I_MPI_FABRICS=ofi, not \
-                 shm:ofi, and I_MPI_COLL_INTRANODE=pt2pt; I_MPI_DEBUG=5 shows its choice."
+                "Or a script or wrapper that starts the ranks sets I_MPI_FABRICS or I_MPI_COLL_INTRANODE again, which are `ofi` and \
+                 `pt2pt` here: I_MPI_DEBUG=5 shows what Intel MPI chose."
             }
             None => {
-                "The MPI may have sent them by its own shared memory; it was not recognised: --mpi names it, and \
-                 fi_tidegate(7) says what each needs."
+                "Or the MPI sent them by its own shared memory: it was not recognised, --mpi names it, and fi_tidegate(7) says what \
+                 each needs."
             }
         };
-        let mut reasons = vec![went_past.to_owned(), sends_none.to_owned()];
-        if self.failed {
-            reasons.reverse();
-        }
-        reasons
+        vec!["The program may send no messages between its processes.".to_owned(), went_past.to_owned()]
     }
 
     fn reasons_for_no_endpoint(&self) -> Vec<String> {
@@ -221,7 +233,7 @@ mod tests {
     fn ranks_that_left_nothing_are_named() {
         let with = |rank: u32| {
             let mut one = process(rank, &[]);
-            (one.rank, one.job_size) = (Some(rank), Some(8));
+            (one.rank, one.job_size, one.setup.network) = (Some(rank), Some(8), "tcp/eth0".into());
             one
         };
         let some = job(vec![with(0), with(3), with(7)]);
@@ -232,9 +244,22 @@ mod tests {
         assert_eq!(usage(&job((0..8).map(with).collect()), None).absent(None), None);
     }
 
-    fn usage<'a>(job: &'a Job, mpi: Option<&'a Mpi>) -> Usage<'a> {
-        Usage { job, mpi, overridden: &[], troubles: &[], failed: false }
+    #[test]
+    fn a_folder_is_not_missed_where_there_is_one_host() {
+        let with = |rank: u32| {
+            let mut one = process(rank, &[]);
+            one.job_size = Some(3);
+            one
+        };
+        let said = usage(&job(vec![with(1), with(2)]), None).absent(None);
+        assert_eq!(said.as_deref(), Some("of 3 ranks, rank 0 left no counters: it opened no endpoint"));
     }
+
+    fn usage<'a>(job: &'a Job, mpi: Option<&'a Mpi>) -> Usage<'a> {
+        Usage { job, mpi, overridden: &[], troubles: &[], failed: false, host: &NOTHING_TO_SAY }
+    }
+
+    static NOTHING_TO_SAY: Host = Host::NOTHING;
 
     fn explain(usage: &Usage) -> String {
         usage.explain().expect("something to explain")
@@ -279,14 +304,21 @@ mod tests {
     fn messages_that_went_past_are_explained_for_each_mpi() {
         let idle = job(vec![process(0, &[]), process(1, &[])]);
         for (kind, named) in [
-            (MpiKind::Mpich, "MPIR_CVAR_NOLOCAL=1"),
+            (MpiKind::Mpich, "MPIR_CVAR_NOLOCAL again"),
             (MpiKind::OpenMpi, "pml_base_verbose"),
-            (MpiKind::IntelMpi, "I_MPI_FABRICS=ofi"),
+            (MpiKind::IntelMpi, "I_MPI_FABRICS or I_MPI_COLL_INTRANODE again"),
         ] {
             let mpi = of(kind);
             let text = explain(&usage(&idle, Some(&mpi)));
             assert!(text.starts_with("no message went through Tidegate: ") && text.contains(named), "{text}");
             assert!(text.contains("may send no messages"), "{text}");
+            // A job that failed before its first message says nothing of settings, which `tidegate run` has made.
+            let failed = explain(&Usage { failed: true, ..usage(&idle, Some(&mpi)) });
+            assert!(
+                failed.ends_with("\n  * The program failed, perhaps before its first message: see what it printed."),
+                "{failed}"
+            );
+            assert_eq!(failed.lines().count(), 2, "{failed}");
         }
         let open_mpi = of(MpiKind::OpenMpi);
         let text = explain(&Usage { overridden: &["OMPI_MCA_pml"], ..usage(&idle, Some(&open_mpi)) });

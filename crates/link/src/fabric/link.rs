@@ -52,9 +52,9 @@ pub struct FabricLink<N: Network> {
 }
 
 impl<N: Network> FabricLink<N> {
-    /// A link over a network, for an endpoint that says this of itself. The contact's lower address is the network's.
+    /// A link over a network, for an endpoint that says this of itself. The contact's network is this one.
     pub fn new(mut own: Greeting, network: N, flow: &Config) -> FabricLink<N> {
-        own.contact.lower = network.address();
+        own.contact = own.contact.with_network(network.kind(), network.address());
         own.reads_memory = network.reads_memory();
         let protocol = Protocol::new(own, flow);
         FabricLink {
@@ -101,6 +101,11 @@ impl<N: Network> FabricLink<N> {
     /// What has happened so far.
     pub fn counts(&self) -> Counts {
         self.protocol.counts()
+    }
+
+    /// The network, to look at.
+    pub fn look_at_network(&self) -> &N {
+        &self.network
     }
 
     /// The network.
@@ -315,7 +320,7 @@ impl<N: Network> Link for FabricLink<N> {
     }
 
     fn identity(&self, peer: PeerId) -> Option<u64> {
-        self.contact_of(peer).map(|contact| contact.address.endpoint_id())
+        self.contact_of(peer).map(|contact| contact.address.tag())
     }
 
     fn counters(&self) -> &Counters {

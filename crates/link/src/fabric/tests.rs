@@ -1,6 +1,7 @@
 //! Endpoints over a simulated network: what is sent arrives once and in order, whatever the network does; who is gone
 //! is noticed, and strangers change nothing.
 
+use super::admission;
 use super::greeting::Greeting;
 use super::network::{Network, Route, Sending, Token};
 use super::protocol::Protocol;
@@ -116,7 +117,7 @@ fn two_greet_each_other_and_packets_go_to_and_fro() {
 fn other_parameters_are_an_error_on_both_sides() {
     let mut job = Job::new(2, 1);
     job.nodes[1].protocol = Protocol::new(greeting(1, 16), &flow());
-    // The address says so at once; where it lies, the hello tells.
+    // The address says so at once; where it does not, the hello tells.
     assert!(job.nodes[0].protocol.peer(&contact(1, 1, 16)).unwrap_err().to_string().contains("FI_TIDEGATE_SLOTS"));
     job.peer(0, 1);
     job.steps(4, MOMENT);
@@ -213,7 +214,8 @@ fn strangers_change_nothing() {
     job.steps(3, MOMENT);
     let before = job.nodes[1].protocol.counts();
     let kinds = [Kind::Hello, Kind::Welcome, Kind::Packets, Kind::Acknowledgement, Kind::Ping, Kind::Severed];
-    for (to, from) in [(99, 0), (1, 99)] {
+    let id = |number: u64| contact(number, number, 64).id();
+    for (to, from) in [(id(99), id(0)), (id(1), id(99))] {
         for kind in kinds {
             let mut batch = vec![0; HEADER_BYTES];
             Header {
@@ -364,16 +366,21 @@ proptest! {
     }
 
     #[test]
-    fn anything_may_come(batches in prop::collection::vec((0_u8..10, 0_u8..4, 0_u64..6, 0_u64..6, prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
+    fn anything_may_come(batches in prop::collection::vec((0_u8..12, 0_u8..4, 0_u64..6, 0_u64..6, prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
         let mut job = Job::new(2, 1);
         let to = job.peer(0, 1);
         job.steps(3, MOMENT);
         for (kind, flags, sequence, acknowledged, body) in batches {
-            let header = Header { kind: Kind::Ping, is_closing: false, is_last: false, to: 0, from: 1, sequence, acknowledged, receipt: Receipt::default() };
+            let [own, peer] = [0, 1].map(|number| contact(number, number, 64).id());
+            let header = Header { kind: Kind::Ping, is_closing: false, is_last: false, to: own, from: peer, sequence, acknowledged, receipt: Receipt::default() };
             let mut batch = vec![0; HEADER_BYTES];
             header.emit(&mut batch);
             (batch[4], batch[5]) = (kind, flags);
             batch.extend(body);
+            // Of two, one is proven: a peer of the job may say anything.
+            if sequence % 2 == 0 {
+                admission::seal(&mut batch, &contact(0, 0, 64).secret.unwrap());
+            }
             job.nodes[0].protocol.handle_batch(&batch, job.now);
             let _ = job.write(0, to, 1);
             job.step(MOMENT);

@@ -7,8 +7,8 @@
 //! as it would be without Yama.
 //!
 //! **Never another process's memory.** A process id may be reused, and a process may execute another program: the same
-//! id then stands for another address space. So each endpoint keeps its nonce in memory, its *cookie*, at an address
-//! that its segment shows. A read takes the cookie along: the first piece of every system call is the peer's cookie,
+//! id then stands for another address space. So each endpoint keeps a random number in memory, its *cookie*, at an
+//! address that its segment shows together with the number. A read takes the cookie along: the first piece of every system call is the peer's cookie,
 //! and the kernel looks the address space up once per call, so what the call brought is that peer's memory if the
 //! cookie is right, and counts for nothing if it is not. For a write that would be too late. It goes through a
 //! descriptor of `/proc/<pid>/mem`, which belongs to an address space, not to a process id; it is opened at the first
@@ -38,7 +38,7 @@ use tidegate_message::Span;
 const PIECES: usize = 1024;
 const COOKIE_BYTES: usize = size_of::<u64>();
 
-/// Our nonce, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy, and
+/// A random number, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy, and
 /// not ours.
 #[derive(Debug)]
 pub(crate) struct Cookie(NonNull<AtomicU64>);
@@ -46,7 +46,7 @@ pub(crate) struct Cookie(NonNull<AtomicU64>);
 const COOKIE_PAGE: usize = 4096;
 
 impl Cookie {
-    pub fn new(nonce: u64) -> io::Result<Cookie> {
+    pub fn new(number: u64) -> io::Result<Cookie> {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping at an address of the system's choice touches no memory of ours.
         let page = unsafe { libc::mmap(ptr::null_mut(), COOKIE_PAGE, access, kind, -1, 0) };
@@ -58,12 +58,18 @@ impl Cookie {
         unsafe { libc::madvise(page, COOKIE_PAGE, libc::MADV_WIPEONFORK) };
         let page = NonNull::new(page.cast::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: the page is mapped, aligned, and shared with nobody yet.
-        unsafe { page.as_ref() }.store(nonce, Ordering::Relaxed);
+        unsafe { page.as_ref() }.store(number, Ordering::Relaxed);
         Ok(Cookie(page))
     }
 
     pub fn address(&self) -> u64 {
         self.0.as_ptr() as u64
+    }
+
+    /// The number.
+    pub fn value(&self) -> u64 {
+        // SAFETY: the page is mapped as long as this lives.
+        unsafe { self.0.as_ref() }.load(Ordering::Relaxed)
     }
 }
 
@@ -110,9 +116,9 @@ impl From<io::Error> for TransferError {
 #[derive(Debug)]
 pub(crate) struct PeerMemory {
     pid: u32,
-    /// Where its cookie is, and what it is.
+    /// Where its cookie is, and the number that is there.
     cookie: Span,
-    nonce: u64,
+    number: u64,
     writes: Writes,
     faults: Faults,
 }
@@ -156,10 +162,11 @@ enum Writes {
 }
 
 impl PeerMemory {
-    /// Tries to read the memory of the endpoint with this nonce. Errors say why not and what would help.
-    pub fn probe(pid: u32, cookie_address: u64, nonce: u64) -> Result<PeerMemory, String> {
+    /// Tries to read the memory of the process that has this number at its cookie's address. Errors say why not and what
+    /// would help.
+    pub fn probe(pid: u32, cookie_address: u64, number: u64) -> Result<PeerMemory, String> {
         let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
-        let memory = PeerMemory { pid, cookie, nonce, writes: Writes::Untried, faults: Faults::default() };
+        let memory = PeerMemory { pid, cookie, number, writes: Writes::Untried, faults: Faults::default() };
         // SAFETY: nothing is copied to memory of ours but the cookie.
         match unsafe { Copier::default().read(&memory, [].into_iter(), [].into_iter()) } {
             Ok(()) => Ok(memory),
@@ -225,7 +232,7 @@ impl PeerMemory {
         let mut found = [0; COOKIE_BYTES];
         file.read_exact_at(&mut found, self.cookie.address).ok()?;
         // Without this descriptor writes go by message: if few are left, the application may need them more.
-        (u64::from_ne_bytes(found) == self.nonce && has_descriptors_to_spare(&file)).then_some(file)
+        (u64::from_ne_bytes(found) == self.number && has_descriptors_to_spare(&file)).then_some(file)
     }
 }
 
@@ -277,7 +284,7 @@ impl Copier {
                 }
             }
             // SAFETY: `found` is ours; the system has written to it behind the compiler's back.
-            if unsafe { (&raw const found).read_volatile() } != memory.nonce {
+            if unsafe { (&raw const found).read_volatile() } != memory.number {
                 return Err(TransferError::Unreachable(stranger()));
             }
             let copied = (count as usize).saturating_sub(COOKIE_BYTES);
@@ -397,7 +404,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    const NONCE: u64 = 0x7461_6c65_6e74;
+    const NUMBER: u64 = 0x7461_6c65_6e74;
 
     /// The parts of `bytes` in pieces of `size`.
     fn pieces(bytes: &mut [u8], size: usize) -> Vec<Span> {
@@ -407,7 +414,7 @@ mod tests {
 
     /// Our own memory, as a peer would see it.
     fn own_memory(cookie: &Cookie) -> PeerMemory {
-        PeerMemory::probe(std::process::id(), cookie.address(), NONCE).unwrap()
+        PeerMemory::probe(std::process::id(), cookie.address(), NUMBER).unwrap()
     }
 
     fn read(memory: &PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
@@ -424,7 +431,7 @@ mod tests {
     fn more_pieces_than_a_call_takes_cut_differently_on_both_sides() {
         let mut source: Vec<u8> = (0..10_000_u32).map(|at| (at % 251) as u8).collect();
         let mut target = vec![0; source.len()];
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         let mut memory = own_memory(&cookie);
         let (from, into) = (pieces(&mut source, 3), pieces(&mut target, 7));
         read(&memory, &into, &from).unwrap();
@@ -438,7 +445,7 @@ mod tests {
     #[test]
     fn addresses_that_are_not_there_are_faults_of_those_who_named_them() {
         let mut bytes = [7; 16];
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         let mut memory = own_memory(&cookie);
         let local = pieces(&mut bytes, 16);
         let wrong = Span { address: 8, length: 16 };
@@ -473,7 +480,7 @@ mod tests {
     #[test]
     fn another_address_space_is_never_the_peers() {
         let mut bytes = [7; 16];
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         let mut memory = own_memory(&cookie);
         let local = pieces(&mut bytes, 16);
         write(&mut memory, &local, &local).unwrap();
@@ -523,7 +530,7 @@ mod tests {
 
     #[test]
     fn a_forked_childs_copy_is_not_our_memory() {
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         // SAFETY: the child only waits to be killed.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -532,7 +539,7 @@ mod tests {
                 unsafe { libc::pause() };
             }
         }
-        let found = PeerMemory::probe(child as u32, cookie.address(), NONCE);
+        let found = PeerMemory::probe(child as u32, cookie.address(), NUMBER);
         // SAFETY: our child.
         unsafe { libc::kill(child, libc::SIGKILL) };
         // SAFETY: our child; nobody wants to know how it ended.

@@ -9,6 +9,7 @@ use super::life::{Fate, Here};
 use super::mailbox::{Admission, Taker, Writer};
 use super::peer::{State, Table};
 use super::peer_segment::PeerSegment;
+use super::settings::Settings;
 use super::region::Ticket;
 use super::wake::WakeName;
 use crate::memory::IoBuffer;
@@ -46,7 +47,7 @@ impl Connection {
     /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection returns
     /// why bulk data does not go directly, if it does not. Waits for the lock of the peer's table up to `timeout`.
     pub fn open(terms: &Terms, peer: &Address, timeout: Duration) -> Result<(Connection, Option<String>), LinkError> {
-        let mut segment = PeerSegment::open(terms.directory, terms.here, peer)?;
+        let mut segment = PeerSegment::open(terms.directory, terms.here, peer, &Settings::of(terms.flow))?;
         let (memory, obstacle) = match reach_memory(terms, peer, &segment) {
             Ok(memory) => (Some(memory), None),
             Err(reason) if terms.bulk == BulkChoice::Direct => {
@@ -200,9 +201,10 @@ fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<
     if !terms.bulk.may_be_direct() {
         return Err("FI_TIDEGATE_BULK says so".into());
     }
-    if !terms.here.shares_namespace(&peer.identity) {
+    if !terms.here.shares_namespace(peer) {
         return Err("the processes are in different containers (process namespaces)".into());
     }
-    let cookie_address = segment.header().cookie_address.load(Ordering::Relaxed);
-    PeerMemory::probe(peer.identity.pid, cookie_address, peer.identity.nonce)
+    let header = segment.header();
+    let [address, number] = [&header.cookie_address, &header.cookie].map(|word| word.load(Ordering::Relaxed));
+    PeerMemory::probe(peer.pid, address, number)
 }

@@ -76,7 +76,7 @@ impl ShmLink {
         let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),
-            Some(stats) => page_of_counters(stats, &config.flow, segment.address().endpoint_id())?,
+            Some(stats) => page_of_counters(stats, &config.flow, segment.address().tag())?,
         };
         // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
         // `Drop` after the segment is gone.
@@ -471,7 +471,7 @@ impl Link for ShmLink {
     }
 
     fn identity(&self, peer: PeerId) -> Option<u64> {
-        self.address_of(peer).map(|address| address.endpoint_id())
+        self.address_of(peer).map(|address| address.tag())
     }
 
     fn note_death(&mut self, identity: u64) {

@@ -31,8 +31,12 @@ pub(crate) struct Header {
     pub(super) bounce_buffers: AtomicU64,
     /// Whether the owner may want to be woken.
     pub wakes: AtomicU64,
-    /// Where the owner's memory holds its nonce: who can read it there can read that memory, and no other.
+    /// What both must have alike (`Settings::to_word`).
+    pub(super) settings: AtomicU64,
+    /// Where the owner's memory holds its cookie, and what that is: who can read it there can read that memory, and no
+    /// other.
     pub cookie_address: AtomicU64,
+    pub cookie: AtomicU64,
     /// What the owner sets aside for unmatched messages of each sender, in bytes; 0: it does not say.
     pub window: AtomicU64,
     /// Name of the socket by which the owner is woken, in two words; 0: there is none.

@@ -382,7 +382,7 @@ impl Claims for Table {
     }
 }
 
-/// All bits of an address count, and the nonce among them is random.
+/// All bits of an address count, and the tag among them is random.
 fn hash(address: &Address) -> Hash {
     let bytes = address.to_bytes();
     let words = bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));

@@ -77,8 +77,8 @@ pub struct Claim {
 impl Service {
     /// Longest name.
     pub const NAME_BYTES_MOST: usize = 32;
-    /// As many as an address takes, since both travel through the same places.
-    pub const BYTES: usize = Address::BYTES;
+    /// Bytes of [`to_bytes`](Self::to_bytes).
+    pub const BYTES: usize = 40;
 
     /// A service of this user; empty: none in particular. `None`: the name is too long or has a zero byte.
     pub fn new(name: &[u8]) -> Option<Service> {
@@ -261,7 +261,7 @@ impl Entry {
         let mut bytes = [0; Address::BYTES];
         self.0.read_exact_at(&mut bytes, 0).ok()?;
         let owner = Address::from_bytes(&bytes)?;
-        let lives = !here.sees_ended(&owner.identity) && life::fate_by_lock(&self.0, Byte::LIFE) == Fate::Alive;
+        let lives = !here.sees_ended(&owner) && life::fate_by_lock(&self.0, Byte::LIFE) == Fate::Alive;
         lives.then_some(owner)
     }
 }

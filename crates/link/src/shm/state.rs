@@ -16,11 +16,12 @@ use super::spin::SpinPolicy;
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::log::{self, Level};
+use crate::secret::Secret;
 use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tidegate_flow::{Instant, PeerId};
+use tidegate_flow::{Config, Instant, PeerId};
 use tidegate_message::{Counter, Departure};
 
 /// What we know of the peer at an index.
@@ -204,6 +205,21 @@ impl ShmLink {
         self.segment.address()
     }
 
+    /// How it counts packets.
+    pub fn flow(&self) -> &Config {
+        &self.config.flow
+    }
+
+    /// Whether a segment of this address lies where ours does.
+    pub fn shows(&self, address: &Address) -> bool {
+        std::fs::symlink_metadata(self.here.path(&self.config.directory, address)).is_ok()
+    }
+
+    /// What the address is made of, for those who get it.
+    pub fn secret(&self) -> Secret {
+        self.segment.secret()
+    }
+
     /// The address of a peer; `None` if there is no such peer (any more).
     pub fn address_of(&self, peer: PeerId) -> Option<Address> {
         self.peers.get(peer.0 as usize)?.address
@@ -231,8 +247,7 @@ impl ShmLink {
         *endpoints += 1;
         if *endpoints == 1 && process(address) != process(&self.segment.address()) {
             // Of a process in another container only the number counts; no process has this pid.
-            let pid =
-                if self.here.shares_namespace(&address.identity) { address.identity.pid } else { i32::MAX as u32 };
+            let pid = if self.here.shares_namespace(address) { address.pid } else { i32::MAX as u32 };
             self.spin.add_process(pid);
             // Not where one leaves: at the end of a job all do, and the last choice is none that it ran with.
             self.stats.set_spin(self.spin.limit());
@@ -413,7 +428,7 @@ impl Drop for ShmLink {
 
 /// The process of an endpoint.
 fn process(address: &Address) -> (u32, u32) {
-    (address.identity.namespace, address.identity.pid)
+    (address.namespace, address.pid)
 }
 
 /// A peer's name for people.

@@ -314,6 +314,9 @@ mod tests {
         fn slice(&self, _: usize, _: usize) -> Self {
             Nothing
         }
+        fn copied(&self) -> Self {
+            Nothing
+        }
     }
 
     fn told(head: impl Into<Message>) -> Outgoing<Nothing> {

@@ -10,7 +10,9 @@ use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
-use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
+use crate::operation::{
+    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Submission, Target, TryAgain,
+};
 use crate::rma::{AtomicError, AtomicInput, RemoteOperation, atomic_apply};
 use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;
@@ -48,8 +50,18 @@ impl<L: Link> Endpoint<L> {
     /// Remote atomic. All places must be on the same target.
     pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
+        if self.fences.are_raised() {
+            return self.submit_in_turn(Submission::Atomic(atomic));
+        }
+        self.start_atomic(atomic);
+        Ok(())
+    }
+
+    /// Starts an atomic.
+    #[inline]
+    pub(super) fn start_atomic(&mut self, atomic: AtomicRequest<L::Buffer>) {
         self.count(Counter::AtomicOperations, 1);
-        let Some(&(first, _)) = atomic.to.first() else { return Ok(()) };
+        let Some(&(first, _)) = atomic.to.first() else { return };
         let (destination, compare) = match atomic.kind {
             AtomicKind::Update => (None, None),
             AtomicKind::Fetch { result } => (Some(result), None),
@@ -87,7 +99,6 @@ impl<L: Link> Endpoint<L> {
             }
         }
         self.end_part(key, Status::Success);
-        Ok(())
     }
 
     fn atomic_part(&mut self, key: Key, target: RemoteTarget, part: Part, offset: usize, input: Vec<u8>) {

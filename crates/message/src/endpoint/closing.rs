@@ -7,15 +7,15 @@
 //! - packets that a link has taken and that have not reached their peer, where links send them over a network.
 //! - messages and notes in backlogs, refused control packets: they are all that peers may wait for: payload, receipts,
 //!   answers to remote operations, credits.
-//! - copies of sends that are deferred or go by rendezvous, unless their receiver closes too: the application was told
-//!   that they are sent.
+//! - copies of sends that are deferred, go by rendezvous or wait behind a fence, unless their receiver closes too: the
+//!   application was told that they are sent.
 //! - streams, that is long messages whose receiver has sent a clear to send: it has matched them, and its receive
 //!   cannot end otherwise.
 //! - reads by peers, by message, that are not through: the peer's operation cannot end otherwise.
 //! - requests of ours for remote operations that wait for earlier ones to be answered: only we can send them.
 //!
-//! It does not wait for sends in the application's memory that no receiver has begun to pull, for receives, nor for
-//! answers to what has left: libfabric discards them (fi_endpoint(3)). An MPI, however, lets a program free the request of
+//! It does not wait for sends in the application's memory that no receiver has begun to pull or that wait behind
+//! a fence, for receives, nor for answers to what has left: libfabric discards them (fi_endpoint(3)). An MPI, however, lets a program free the request of
 //! a send, whose buffer stays as it is, and end; the program counts on such a send, and its MPI may have closed the
 //! endpoint by then (MPICH does). So for an application that asks for it
 //! ([`begin_closing_after_sends`](Endpoint::begin_closing_after_sends)) all sends are waited for as copies are.
@@ -98,6 +98,7 @@ impl<L: Link> Endpoint<L> {
                 self.lose_kept(send, Failure::Canceled);
             }
         }
+        self.fail_all_fenced(&Failure::Canceled);
     }
 
     /// A remote operation of which a part has not left.

@@ -31,6 +31,9 @@ impl<L: Link> Endpoint<L> {
         for key in self.rma.operations.of_peer(peer) {
             self.give_up_operation(key, Failure::PeerLost { peer: name.to_owned() });
         }
+        if self.fences.are_raised() {
+            self.fail_fenced(Target::Peer(peer), &Failure::PeerLost { peer: name.to_owned() });
+        }
     }
 
     /// Ends everything that waits for `peer`.

@@ -144,6 +144,7 @@ impl<L: Link> Endpoint<L> {
         if self.presence.awaits(send.is_copied()) {
             self.presence.drop_send(send.peer);
         }
+        self.note_progress_to(send.peer);
         Some(send)
     }
 
@@ -157,10 +158,6 @@ impl<L: Link> Endpoint<L> {
 
     /// A send that stayed with us will never be received.
     pub(super) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
-        if send.notice.is_none() && send.is_copied() {
-            // The application was told long ago that it is sent.
-            self.count(Counter::SendsLost, 1);
-        }
         self.lose_notice(send.notice, failure);
     }
 
@@ -176,6 +173,7 @@ impl<L: Link> Endpoint<L> {
         let completion = Completion::remote(context, operation, length, Err(failure));
         match to {
             Target::Peer(peer) => {
+                self.note_progress_to(peer);
                 self.end_after_transfers(TransferOwner::Operation(key), peer, Ending::Operation(completion));
             }
             Target::Myself => self.ended.push(completion),

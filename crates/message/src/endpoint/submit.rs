@@ -9,7 +9,7 @@ use crate::link::{Buffer, Link};
 use crate::matching::MatchQueue;
 use crate::memory::Memory;
 use crate::operation::{
-    Context, MatchFlags, MultiReceive, Queue, Receive, RemoteTarget, Send, Source, Target, TryAgain,
+    Context, MatchFlags, MultiReceive, Queue, Receive, RemoteTarget, Send, Source, Submission, Target, TryAgain,
 };
 use tidegate_flow::PeerId;
 
@@ -19,16 +19,10 @@ impl<L: Link> Endpoint<L> {
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
         let Target::Peer(to) = send.to else {
-            self.send_to_myself(send);
-            return Ok(());
+            return self.submit_to_myself(send);
         };
         if !self.take_room(to, &send) && !self.meet_with_room(to, &send) {
-            if send.inject && self.must_greet(to) {
-                return Err(TryAgain);
-            }
-            self.count(Counter::BytesSent, send.buffer.len() as u64);
-            self.send_otherwise(to, send);
-            return Ok(());
+            return self.send_without_room(to, send);
         }
         let step = self.begin_eagerly(to, &send);
         if step != Some(Step::Sent) {
@@ -38,9 +32,32 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
+    /// A message to this endpoint itself, unless it has to wait behind a fence.
+    #[cold]
+    fn submit_to_myself(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        if self.fences.holds(Target::Myself) {
+            return self.wait_behind_fence(Target::Myself, Submission::Send(send), false);
+        }
+        self.send_to_myself(send);
+        Ok(())
+    }
+
+    /// A message for which no room could be taken: it has to wait behind a fence, or goes another way.
+    #[inline(never)]
+    fn send_without_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        if self.fences.holds(send.to) {
+            return self.wait_behind_fence(send.to, Submission::Send(send), false);
+        }
+        if send.inject && self.must_greet(to) {
+            return Err(TryAgain);
+        }
+        self.send_otherwise(to, send);
+        Ok(())
+    }
+
     /// Takes room in the receiver's window for a message, if it may be sent eagerly.
     #[inline]
-    fn take_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
+    pub(super) fn take_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
         let length = send.buffer.len();
         !send.delivery
             && self.deferral.rooms.take_eagerly(to, length, send.inject, Memory::<L::Buffer>::eager_cost(length))
@@ -75,8 +92,8 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A message that is too long for the mailbox, or finds no room.
-    #[inline(never)]
-    fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
+    pub(super) fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        self.count(Counter::BytesSent, send.buffer.len() as u64);
         match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
             true if self.carry(to, &send) => {}
             true => self.announce(to, send),
@@ -92,7 +109,7 @@ impl<L: Link> Endpoint<L> {
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
         let is_alone = !self.presence.has_lost() && !self.matching.of(queue).has_stored();
-        if !is_plain || !is_alone || self.ended.len() >= self.config.operations {
+        if !is_plain || !is_alone || self.ended.len() >= self.receives_most {
             return self.receive_any(receive);
         }
         self.post(receive, pattern, queue);
@@ -111,7 +128,16 @@ impl<L: Link> Endpoint<L> {
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
     #[inline(never)]
     pub fn receive_any(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        if self.ended.len() >= self.config.operations {
+        let submitted = self.receive_stored(receive);
+        if self.fences.are_raised() {
+            // A message to ourselves that had to be received first may have been.
+            self.release_fenced(Target::Myself);
+        }
+        submitted
+    }
+
+    fn receive_stored(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
+        if self.ended.len() >= self.receives_most {
             return Err(TryAgain);
         }
         let (queue, pattern) = Pattern::of(&receive);
@@ -144,8 +170,9 @@ impl<L: Link> Endpoint<L> {
         self.cancel_named(context.0, |context| context.0)
     }
 
-    /// Cancels the oldest receive that the application calls `name`, if one has not matched. `name_of` says what it
-    /// calls the receive of a context: always the same, as long as the receive is there.
+    /// Cancels the oldest receive that the application calls `name`, if one has not matched, or else an operation that
+    /// waits behind a fence. `name_of` says what it calls the operation of a context: always the same, as long as the
+    /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
         if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
@@ -153,7 +180,7 @@ impl<L: Link> Endpoint<L> {
             return true;
         }
         let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
-            return false;
+            return self.fences.are_raised() && self.cancel_fenced(name, name_of);
         };
         self.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
         true

@@ -164,7 +164,7 @@ unsafe extern "C" fn register_described(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a region that `register` made.
     let region = unsafe { share::<MemoryRegion>(fid.cast()) };
-    let outcome = region.domain.enter(|entered| {
+    let withdraw = |entered: &mut Entered| {
         let domain = &region.domain;
         let endpoints = domain.state.get(entered).endpoints.clone();
         // The application may free the memory as soon as this call is over.
@@ -183,7 +183,9 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
             }
         }
         Ok(0)
-    });
+    };
+    // In a forked child it is the parent's, and stays.
+    let outcome = if region.domain.is_inherited() { 0 } else { region.domain.enter(withdraw) };
     if outcome != 0 {
         return outcome as c_int;
     }

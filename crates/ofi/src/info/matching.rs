@@ -26,8 +26,11 @@ impl Answer {
                 Progress::Calls | Progress::OnDemand => FI_PROGRESS_MANUAL,
                 Progress::Thread => FI_PROGRESS_AUTO,
             },
-            av_type: FI_AV_TABLE,
+            // Both kinds are alike here, so the application may choose; who does not gets a table (`fi_av_open`).
+            av_type: FI_AV_UNSPEC,
             mr_mode: 0,
+            send_caps: CAPABILITIES & SEND_CAPABILITIES,
+            receive_caps: CAPABILITIES & RECEIVE_CAPABILITIES,
             send_flags: 0,
             receive_flags: 0,
             traffic: [0; 2],
@@ -51,13 +54,17 @@ impl Answer {
                 answer.endpoint_type = endpoint.type_;
             }
         }
+        answer.send_caps = answer.caps & SEND_CAPABILITIES;
+        answer.receive_caps = answer.caps & RECEIVE_CAPABILITIES;
         if let Some(send) = hints.send() {
             meet_send(send)?;
+            answer.send_caps &= within(answer.caps, send.caps, "capabilities for sending")?;
             answer.send_flags = send.op_flags;
             answer.traffic[0] = send.tclass;
         }
         if let Some(receive) = hints.receive() {
             meet_receive(receive)?;
+            answer.receive_caps &= within(answer.caps, receive.caps, "capabilities for receiving")?;
             answer.receive_flags = receive.op_flags;
         }
         Ok(answer)
@@ -96,6 +103,8 @@ impl Answer {
         require(hints.mr_key_size <= size_of::<u64>(), "size of memory keys", hints.mr_key_size)?;
         require(hints.cq_data_size <= CQ_DATA_BYTES, "size of completion data", hints.cq_data_size)?;
         require(hints.caps & !DOMAIN_CAPABILITIES == 0, "capabilities of the domain", hints.caps)?;
+        // A capability that the domain is to have is one of its endpoints, too.
+        self.caps |= hints.caps & ON_DEMAND;
         require(hints.auth_key_size == 0, "authorization key", hints.auth_key_size)?;
         let contexts = hints.max_ep_tx_ctx.max(hints.max_ep_rx_ctx);
         require(contexts <= 1, "several contexts per endpoint", contexts)?;
@@ -114,15 +123,28 @@ impl Answer {
 fn granted(asked: u64) -> core::result::Result<u64, Mismatch> {
     let unknown = asked & !(CAPABILITIES | ON_DEMAND);
     require(unknown == 0, "capabilities", format_args!("{unknown:#x}"))?;
+    Ok(expanded(asked))
+}
+
+/// The capabilities of an endpoint that one of its directions gets for those that the hints for the direction ask for:
+/// they have to be among the endpoint's (fi_endpoint(3)). Asking for none means all.
+fn within(caps: u64, asked: u64, what: &str) -> core::result::Result<u64, Mismatch> {
+    let unknown = asked & !(caps | SECONDARY | ON_DEMAND);
+    require(unknown == 0, what, format_args!("{unknown:#x}"))?;
+    Ok(caps & expanded(asked))
+}
+
+/// What capabilities mean that an application asks for.
+fn expanded(asked: u64) -> u64 {
     let on_demand = asked & ON_DEMAND;
     if asked & !(SECONDARY | ON_DEMAND) == 0 {
-        return Ok(CAPABILITIES | on_demand);
+        return CAPABILITIES | on_demand;
     }
     // Directions restrict the kinds of transfers. Without directions, a kind means all its directions.
     let directions = if asked & DIRECTIONS == 0 { DIRECTIONS } else { asked & DIRECTIONS };
     let messages = if asked & (FI_MSG | FI_TAGGED) == 0 { FI_SEND | FI_RECV } else { 0 };
     let memory = if asked & (FI_RMA | FI_ATOMIC) == 0 { DIRECTIONS & !(FI_SEND | FI_RECV) } else { 0 };
-    Ok(asked & PRIMARY | directions & !messages & !memory | SECONDARY | on_demand)
+    asked & PRIMARY | directions & !messages & !memory | SECONDARY | on_demand
 }
 
 /// The mode of memory registration. Tidegate needs none of its bits: the application chooses keys, and addresses are
@@ -157,11 +179,9 @@ fn meet_endpoint(hints: &fi_ep_attr) -> core::result::Result<(), Mismatch> {
 }
 
 fn meet_send(hints: &fi_tx_attr) -> core::result::Result<(), Mismatch> {
-    let capabilities = SEND_CAPABILITIES | SECONDARY | PRIMARY | ON_DEMAND;
-    require(hints.caps & !capabilities == 0, "capabilities for sending", format_args!("{:#x}", hints.caps))?;
     require(hints.op_flags & !SEND_FLAGS == 0, "flags for sending", format_args!("{:#x}", hints.op_flags))?;
     require(hints.msg_order & !ORDER == 0, "order of messages", format_args!("{:#x}", hints.msg_order))?;
-    require(hints.comp_order & !FI_ORDER_DATA == 0, "order of completions", hints.comp_order)?;
+    require(hints.comp_order == 0, "order of completions", hints.comp_order)?;
     require(hints.inject_size <= INJECT_BYTES_MOST, "inject size", hints.inject_size)?;
     require(hints.size <= QUEUE_SIZE, "outstanding sends", hints.size)?;
     require(hints.iov_limit <= PIECES_MOST, "pieces of memory", hints.iov_limit)?;
@@ -169,11 +189,10 @@ fn meet_send(hints: &fi_tx_attr) -> core::result::Result<(), Mismatch> {
 }
 
 fn meet_receive(hints: &fi_rx_attr) -> core::result::Result<(), Mismatch> {
-    let capabilities = RECEIVE_CAPABILITIES | SECONDARY | PRIMARY | ON_DEMAND;
-    require(hints.caps & !capabilities == 0, "capabilities for receiving", format_args!("{:#x}", hints.caps))?;
     require(hints.op_flags & !RECEIVE_FLAGS == 0, "flags for receiving", format_args!("{:#x}", hints.op_flags))?;
     require(hints.msg_order & !ORDER == 0, "order of messages", format_args!("{:#x}", hints.msg_order))?;
-    require(hints.comp_order & !FI_ORDER_DATA == 0, "order of completions", hints.comp_order)?;
+    // Parts of long messages may be placed in any order.
+    require(hints.comp_order == 0, "order of completions", hints.comp_order)?;
     require(hints.size <= QUEUE_SIZE, "outstanding receives", hints.size)?;
     require(hints.iov_limit <= PIECES_MOST, "pieces of memory", hints.iov_limit)
 }

@@ -22,6 +22,7 @@ use crate::name::Name;
 use crate::place::{Mismatch, Place, text};
 use crate::{log, lower, misspelling, parameter};
 use attributes::{Answer, Ends};
+pub use attributes::{RECEIVE_FLAGS, SEND_FLAGS};
 use core::ffi::{c_char, c_int};
 use hints::Hints;
 

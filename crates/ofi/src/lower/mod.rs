@@ -13,6 +13,7 @@
 //! | `reads` | what the provider below has of each read of a peer's memory |
 //! | `doors` | connections that nobody uses, to find out whether a peer and its host are there |
 //! | `failing` | for how long something fails |
+//! | `ports` | at which ports it may listen: `FI_TIDEGATE_PORTS` |
 //! | `network` | batches sent and received through these |
 //! | `memory` | memory of peers read through these, and ours exposed to them |
 //!
@@ -29,6 +30,7 @@ mod interfaces;
 mod memory;
 mod network;
 mod objects;
+mod ports;
 #[cfg(test)]
 mod reading_tests;
 mod reads;
@@ -43,4 +45,5 @@ mod wants;
 pub use asking::is_asking;
 pub use choice::Choice;
 pub use network::Lower;
+pub use ports::Ports;
 pub use wants::Wants;

@@ -1,6 +1,7 @@
 //! The objects of the provider below that one endpoint needs, opened in order and closed in the reverse one.
 
 use super::asking::Offer;
+use super::ports::Ports;
 use super::wants::Wants;
 use crate::bindings::*;
 use crate::loader::Loader;
@@ -9,6 +10,8 @@ use core::ptr::{NonNull, null_mut};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// An object of libfabric, closed when this is dropped. All begin with their `fid`.
 pub struct Owned<T>(NonNull<T>);
@@ -125,9 +128,79 @@ pub fn failure(loader: &Loader, what: &str, code: c_int) -> String {
     format!("{what} failed: {text}{remedy}")
 }
 
+/// A call of the provider below that failed, and its code.
+type Failed = (&'static str, c_int);
+
+/// The objects that an endpoint needs.
+type Parts<'a> = (&'a Owned<fid_domain>, &'a Owned<fid_av>, &'a Owned<fid_cq>);
+
+/// How often a port is tried that others bind at the same time.
+const TRIES_TO_LISTEN: u32 = 8;
+/// Endpoints that this process has opened in a range of ports.
+static OPENED: AtomicU32 = AtomicU32::new(0);
+
+/// An endpoint that is bound and enabled, and listens at one of the ports, if the user gave some.
+fn open_endpoint(
+    loader: &'static Loader,
+    offer: &mut Offer,
+    ports: Option<Ports>,
+    parts: Parts,
+) -> Result<Owned<fid_ep>, String> {
+    let refuse = |(what, code): Failed| failure(loader, what, code);
+    let Some(ports) = ports else { return try_endpoint(offer, parts).map_err(refuse) };
+    let seed = std::process::id().wrapping_add(OPENED.fetch_add(1, Ordering::Relaxed));
+    for port in ports.in_turn(seed) {
+        if !offer.listen_at(port) {
+            return Err(format!("FI_TIDEGATE_PORTS={ports}: {} does not listen at ports", offer.provider()));
+        }
+        let mut tries = 1;
+        loop {
+            match try_endpoint(offer, parts) {
+                // Another process has the port. If that shows only when we listen, both have bound it at the same
+                // time, and the kernel may have refused both.
+                Err((call, code)) if code == -FI_EADDRINUSE && (call != "fi_enable" || tries == TRIES_TO_LISTEN) => {
+                    break;
+                }
+                Err((_, code)) if code == -FI_EADDRINUSE => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_micros(u64::from(seed % 1000)));
+                }
+                Err((_, code)) if code == -FI_EACCES => {
+                    return Err(format!("FI_TIDEGATE_PORTS={ports}: port {port}: {}", text(loader, FI_EACCES)));
+                }
+                done => return done.map_err(refuse),
+            }
+        }
+    }
+    Err(format!(
+        "FI_TIDEGATE_PORTS={ports} has no free port here: each endpoint of a host takes one (Open MPI has two in a process)"
+    ))
+}
+
+/// An endpoint that is bound and enabled.
+fn try_endpoint(offer: &Offer, (domain, vector, queue): Parts) -> Result<Owned<fid_ep>, Failed> {
+    // SAFETY: the calls of fi_endpoint(3), in their order; the objects are open, and the endpoint is closed before them.
+    unsafe {
+        let (ops, mut object) = ((*domain.get()).ops, null_mut());
+        let code = (*ops).endpoint.map_or(-FI_ENOSYS, |open| open(domain.get(), offer.info(), &mut object, null_mut()));
+        let endpoint = NonNull::new(object).filter(|_| code == 0).map(Owned).ok_or(("fi_endpoint", code))?;
+        let ops = (*endpoint.fid()).ops;
+        for (object, flags) in [(vector.fid(), 0), (queue.fid(), FI_TRANSMIT | FI_RECV)] {
+            match (*ops).bind.map_or(-FI_ENOSYS, |bind| bind(endpoint.fid(), object, flags)) {
+                0 => {}
+                code => return Err(("fi_ep_bind", code)),
+            }
+        }
+        match (*ops).control.map_or(-FI_ENOSYS, |control| control(endpoint.fid(), FI_ENABLE as c_int, null_mut())) {
+            0 => Ok(endpoint),
+            code => Err(("fi_enable", code)),
+        }
+    }
+}
+
 impl Objects {
     /// Opens everything. For who may sleep there is a descriptor to sleep on where the provider has one.
-    pub fn open(loader: &'static Loader, offer: &Offer, wants: Wants) -> Result<Objects, String> {
+    pub fn open(loader: &'static Loader, offer: &mut Offer, wants: Wants) -> Result<Objects, String> {
         let info = offer.info();
         // SAFETY: libfabric's calls, in the order of fi_domain(3) and fi_endpoint(3); attributes live through their
         // calls, and each object is closed after those that were made of it.
@@ -152,14 +225,12 @@ impl Objects {
                 open(domain.get(), &mut attributes, place, null_mut())
             });
             let (queue, descriptor) = open_queue(loader, &domain, wants)?;
-            let endpoint: Owned<fid_ep> = open!(loader, "fi_endpoint", (*ops).endpoint, |open, place| {
-                open(domain.get(), info, place, null_mut())
-            });
+            let endpoint = open_endpoint(loader, offer, wants.ports, (&domain, &vector, &queue))?;
             let (regions, exposed, destinations) = (Vec::new(), HashMap::new(), HashMap::new());
             let (key_mask, binds_regions) = ((*(*info).domain_attr).mr_key_size, (*(*info).domain_attr).mr_mode);
             let key_mask = if key_mask >= 8 { u64::MAX } else { (1 << (8 * key_mask)) - 1 };
             let binds_regions = binds_regions & FI_MR_ENDPOINT != 0;
-            let objects = Objects {
+            Ok(Objects {
                 exposed,
                 endpoint,
                 regions,
@@ -172,26 +243,8 @@ impl Objects {
                 key: 0,
                 key_mask,
                 binds_regions,
-            };
-            objects.bind(loader, objects.vector.fid(), 0)?;
-            objects.bind(loader, objects.queue.fid(), FI_TRANSMIT | FI_RECV)?;
-            let fid = objects.endpoint.fid();
-            let enabled =
-                (*(*fid).ops).control.map_or(-FI_ENOSYS, |control| control(fid, FI_ENABLE as c_int, null_mut()));
-            if enabled != 0 {
-                return Err(failure(loader, "fi_enable", enabled));
-            }
-            Ok(objects)
+            })
         }
-    }
-
-    /// # Safety
-    /// The object is open.
-    unsafe fn bind(&self, loader: &Loader, object: *mut fid, flags: u64) -> Result<(), String> {
-        let fid = self.endpoint.fid();
-        // SAFETY: both objects are open.
-        let code = unsafe { (*(*fid).ops).bind.map_or(-FI_ENOSYS, |bind| bind(fid, object, flags)) };
-        if code == 0 { Ok(()) } else { Err(failure(loader, "fi_ep_bind", code)) }
     }
 
     /// Registers memory, which stays where it is as long as this lives. Returns what operations on it must give.

@@ -4,7 +4,7 @@
 use super::asking;
 use super::network::Lower;
 use super::objects::Objects;
-use super::tests::{open, wait, with_each_library};
+use super::tests::{WANTS, open, wait, with_each_library};
 use super::wants::{SPARE, Wants};
 use crate::bindings::*;
 use crate::loader::Loader;
@@ -27,9 +27,8 @@ impl Stranger {
     /// One that sends messages of this length to an address.
     fn new(loader: &'static Loader, to: &LowerAddress, length: usize) -> Stranger {
         const AT_ONCE: usize = 16;
-        let offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
-        let objects =
-            Objects::open(loader, &offer, Wants { peers: 4, may_sleep: false, reads: false, chunks: 64 }).unwrap();
+        let mut offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
+        let objects = Objects::open(loader, &mut offer, Wants { may_sleep: false, reads: false, ..WANTS }).unwrap();
         let (vector, mut route) = (objects.vector.get(), 0);
         // SAFETY: the vector is open, and the address is one of the same provider.
         let inserted = unsafe {
@@ -156,7 +155,7 @@ fn address(port: u16) -> LowerAddress {
 fn peers_that_stop_in_the_middle_of_a_batch_hold_up_nobody() {
     const STOPPED: usize = SPARE + 8;
     with_each_library(|loader| {
-        let wants = Wants { peers: STOPPED + 1, may_sleep: false, reads: false, chunks: 64 };
+        let wants = Wants { peers: STOPPED + 1, may_sleep: false, reads: false, ..WANTS };
         let open = || Lower::open(loader, &"tcp/lo".parse().unwrap(), wants).unwrap();
         let mut victim = open();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

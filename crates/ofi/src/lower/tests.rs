@@ -5,8 +5,11 @@ use super::choice::Choice;
 use super::network::Lower;
 use super::wants::Wants;
 use crate::loader::Loader;
+use std::cell::RefCell;
 use std::ffi::CString;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, Posting, SchemeName};
@@ -17,7 +20,7 @@ use tidegate_message::{Link, LinkEvent};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
-const WANTS: Wants = Wants { peers: 4, may_sleep: true, reads: true, chunks: 64 };
+pub(super) const WANTS: Wants = Wants { peers: 4, may_sleep: true, reads: true, chunks: 64, ports: None };
 
 /// The libraries that there are.
 fn libraries() -> Vec<PathBuf> {
@@ -47,10 +50,7 @@ pub(super) fn open(loader: &'static Loader) -> Lower {
 }
 
 fn contact(id: u8) -> Contact {
-    let mut bytes = [0; Contact::BYTES];
-    bytes[..3].copy_from_slice(b"TG3");
-    (bytes[4], bytes[16], bytes[32]) = (id, id, id);
-    Contact::from_bytes(&bytes).unwrap()
+    Contact::example(id.into(), id.into(), &flow(), LowerAddress::default())
 }
 
 pub(super) fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
@@ -163,6 +163,27 @@ fn datagrams_of_every_size_arrive() {
     });
 }
 
+/// `net` of libfabric 1.17 is `tcp` of later ones: a contact has one number for both.
+#[test]
+fn libraries_that_have_another_name_for_tcp_speak_the_same() {
+    let loaders = RefCell::new(Vec::new());
+    with_each_library(|loader| loaders.borrow_mut().push(loader));
+    let loaders = loaders.into_inner();
+    for (one, other) in loaders.iter().flat_map(|one| loaders.iter().map(move |other| (one, other))) {
+        let (mut one, mut other) = (open(one), open(other));
+        println!("{} to {}", one.name(), other.name());
+        assert_eq!(one.kind(), other.kind());
+        let route = one.resolve(&other.address()).unwrap();
+        let mut is_sent = false;
+        wait(|| {
+            while one.poll().is_some() {}
+            is_sent = is_sent || one.send(route, Token(1), &[7; 104]) == Sending::Taken;
+            (other.poll() == Some(NetworkEvent::Received(&[7; 104]))).then_some(())
+        });
+        one.forget(route);
+    }
+}
+
 #[test]
 fn two_endpoints_exchange_thousands_of_packets_in_order() {
     const MANY: u32 = 20_000;
@@ -265,6 +286,11 @@ fn what_there_is_not_is_refused_with_what_there_is() {
             "{provider}"
         );
         assert!(open(loader).resolve(&LowerAddress::new(&[1, 2, 3]).unwrap()).unwrap_err().contains("another kind"));
+        for within in ["shm", "sm2/shm", "shm;ofi_rxd"] {
+            let said = refusal(within);
+            assert!(said.contains("it leaves no host") && said.contains("it does by:"), "{said}");
+            assert!(!said.contains("by: shm") && !said.contains(", shm,") && !said.contains("sm2,"), "{said}");
+        }
     });
 }
 
@@ -316,5 +342,75 @@ fn who_has_nothing_to_do_may_sleep() {
             while one.poll().or_else(|| other.poll()).is_some() {}
             (one.may_sleep() && other.may_sleep()).then_some(())
         });
+    });
+}
+
+/// As many ports in a row as this from `low` on, all free on the loopback a moment ago. Tests that run at the same time
+/// look in places of their own.
+fn free_ports(low: u16, count: u16) -> u16 {
+    let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    let first = (low..low + 5_000).step_by(usize::from(count)).find(|&first| (first..first + count).all(is_free));
+    first.expect("ports below the range of the kernel's own choice")
+}
+
+#[test]
+fn an_endpoint_listens_within_the_range_and_says_so_when_that_is_full() {
+    with_each_library(|loader| {
+        let first = free_ports(20_000, 4);
+        let range = format!("{first}-{}", first + 3);
+        let open = || Lower::open(loader, &"tcp/lo".parse().unwrap(), Wants { ports: range.parse().ok(), ..WANTS });
+        let port = |lower: &Lower| u16::from_be_bytes([lower.address().as_bytes()[2], lower.address().as_bytes()[3]]);
+        let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, first + 1)).unwrap();
+        let mut three: Vec<Lower> = (0..3).map(|_| open().unwrap_or_else(|why| panic!("{why}"))).collect();
+        let mut taken: Vec<u16> = three.iter().map(port).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, [first, first + 2, first + 3]);
+        let why = open().map(|lower| port(&lower)).unwrap_err();
+        assert!(why.contains(&format!("FI_TIDEGATE_PORTS={range} has no free port here")), "{why}");
+        // What was refused holds nothing: as soon as a port is free, an endpoint has it, and is reached there.
+        drop(stranger);
+        let mut last = open().unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(port(&last), first + 1);
+        let route = three[0].resolve(&last.address()).unwrap();
+        wait(|| {
+            while three[0].poll().is_some() {}
+            let _ = three[0].send(route, Token(0), &[9; 40]);
+            (last.poll() == Some(NetworkEvent::Received(&[9; 40]))).then_some(())
+        });
+    });
+}
+
+/// Two that bind a port at the same time both succeed, and one of them is refused only when it listens.
+#[test]
+fn endpoints_that_open_at_the_same_time_share_the_range_out() {
+    const COUNT: u16 = 6;
+    with_each_library(|loader| {
+        let first = free_ports(25_000, COUNT);
+        let wants = Wants { ports: format!("{first}-{}", first + COUNT - 1).parse().ok(), ..WANTS };
+        let (begin, all_are_open) = (Barrier::new(COUNT.into()), Barrier::new(COUNT.into()));
+        let open_one = || {
+            begin.wait();
+            let opened = Lower::open(loader, &"tcp/lo".parse().unwrap(), wants);
+            all_are_open.wait();
+            let lower = opened.unwrap_or_else(|why| panic!("{why}"));
+            u16::from_be_bytes([lower.address().as_bytes()[2], lower.address().as_bytes()[3]])
+        };
+        let mut ports: Vec<u16> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..COUNT).map(|_| scope.spawn(open_one)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        ports.sort_unstable();
+        assert!(ports.iter().copied().eq(first..first + COUNT), "{ports:?}");
+    });
+}
+
+#[test]
+fn a_port_that_is_not_allowed_is_said_to_be() {
+    with_each_library(|loader| {
+        let wants = Wants { ports: "1-1".parse().ok(), ..WANTS };
+        match Lower::open(loader, &"tcp/lo".parse().unwrap(), wants) {
+            Ok(_) => println!("skipped: this user may listen at port 1"),
+            Err(why) => assert!(why.contains("FI_TIDEGATE_PORTS=1-1: port 1: Permission denied"), "{why}"),
+        }
     });
 }

@@ -1,5 +1,6 @@
 //! [`Wants`]: what an endpoint of the provider below is opened for, and what follows from it.
 
+use super::ports::Ports;
 use tidegate_link::fabric::FLIGHTS_MOST;
 
 /// Receives that are posted beside one for each peer.
@@ -22,6 +23,8 @@ pub struct Wants {
     pub reads: bool,
     /// How many reads may be under way, beside one of each peer.
     pub chunks: usize,
+    /// The ports at which it may listen, if the user said.
+    pub ports: Option<Ports>,
 }
 
 impl Wants {

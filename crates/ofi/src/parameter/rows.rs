@@ -230,7 +230,14 @@ pub(super) const FABRIC: Parameter = Parameter {
            or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same provider in all processes of a job",
 };
 
-pub(super) const TABLE: [&Parameter; 33] = [
+pub(super) const PORTS: Parameter = Parameter {
+    name: "ports",
+    default: "any that is free",
+    allowed: "two ports from 1 to 65535, the lower one first, with - between them: 40000-40100",
+    help: "The ports at which the network between hosts listens, one for each endpoint of a host: what a firewall has to let in",
+};
+
+pub(super) const TABLE: [&Parameter; 34] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -264,4 +271,5 @@ pub(super) const TABLE: [&Parameter; 33] = [
     &TRACE_DIR,
     &TRACE_MOST,
     &FABRIC,
+    &PORTS,
 ];

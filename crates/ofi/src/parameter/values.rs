@@ -1,9 +1,9 @@
 //! What texts of parameters mean, each by itself.
 
 use super::rows::{
-    BULK_ORDER, BULK_QUANTUM, BULK_SENDERS, BULK_STALL, FABRIC, Parameter, SCHEME, TRACE_DIR, TRACE_MOST,
+    BULK_ORDER, BULK_QUANTUM, BULK_SENDERS, BULK_STALL, FABRIC, PORTS, Parameter, SCHEME, TRACE_DIR, TRACE_MOST,
 };
-use crate::lower::Choice;
+use crate::lower::{Choice, Ports};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -88,6 +88,11 @@ pub(super) fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
 pub(super) fn fabric(text: Option<String>) -> Result<Choice, Misfit> {
     let Some(text) = text else { return Ok(Choice::Auto) };
     text.parse().map_err(|()| refuse(&FABRIC, &text))
+}
+
+pub(super) fn ports(text: Option<String>) -> Result<Option<Ports>, Misfit> {
+    let Some(text) = text else { return Ok(None) };
+    text.parse().map(Some).map_err(|()| refuse(&PORTS, &text))
 }
 
 pub(super) const BULKS: [(&str, BulkChoice); 4] = [

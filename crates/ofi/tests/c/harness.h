@@ -197,7 +197,8 @@ static struct fi_info *hints_for(const struct wishes *wishes)
 	return hints;
 }
 
-static inline void open_endpoint(const struct wishes *wishes)
+/* `fabric`: one that is open already, or null. */
+static inline void open_endpoint_on(struct fid_fabric *fabric, const struct wishes *wishes)
 {
 	struct fi_info *hints = hints_for(wishes);
 	struct fi_av_attr av_attr = {.type = FI_AV_UNSPEC, .count = (size_t)my.ranks};
@@ -205,7 +206,9 @@ static inline void open_endpoint(const struct wishes *wishes)
 
 	OK(fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), NULL, NULL, 0, hints, &my.info));
 	fi_freeinfo(hints);
-	OK(fi_fabric(my.info->fabric_attr, &my.fabric, NULL));
+	my.fabric = fabric;
+	if (!fabric)
+		OK(fi_fabric(my.info->fabric_attr, &my.fabric, NULL));
 	OK(fi_domain(my.fabric, my.info, &my.domain, NULL));
 	OK(fi_av_open(my.domain, &av_attr, &my.av, NULL));
 	OK(fi_cq_open(my.domain, &cq_attr, &my.cq, NULL));
@@ -218,6 +221,11 @@ static inline void open_endpoint(const struct wishes *wishes)
 		OK(fi_ep_bind(my.ep, &my.counter->fid, wishes->counter_flags));
 	}
 	OK(fi_enable(my.ep));
+}
+
+static inline void open_endpoint(const struct wishes *wishes)
+{
+	open_endpoint_on(NULL, wishes);
 }
 
 static inline void exchange_names(void)

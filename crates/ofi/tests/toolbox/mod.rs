@@ -69,7 +69,7 @@ pub fn compile(program: &str) -> PathBuf {
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Wno-deprecated-declarations", "-O1", "-g", "-o"])
         .arg(&binary)
         .arg(&source)
-        .args(["-lfabric", "-pthread"])
+        .args(["-lfabric", "-pthread", "-ldl"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
