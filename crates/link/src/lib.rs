@@ -26,6 +26,7 @@ pub mod log;
 pub mod memory;
 pub mod paths;
 pub mod process;
+mod records;
 mod secret;
 pub mod shm;
 pub mod stats;
@@ -38,7 +39,7 @@ pub use paths::{Path, Paths};
 pub use secret::{Secret, random};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError,
-    DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
+    DEFAULT_BOUNCE_BUFFERS, Idle, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
     reclaim,
 };
 pub use stats::{Chunk, EndpointStats, PostedBuffers, StatsConfig};

@@ -83,6 +83,15 @@ impl<B> Fences<B> {
         self.queues.keys().map(|name| name.map_or(Target::Myself, Target::Peer)).collect()
     }
 
+    /// The peers of the sends that wait in the application's memory, once for each send.
+    pub(crate) fn uncopied_sends(&self) -> impl Iterator<Item = PeerId> {
+        let waiting = self.queues.iter().filter_map(|(peer, queue)| Some(((*peer)?, &queue.waiting)));
+        waiting.flat_map(|(peer, waiting)| {
+            let is_meant = |operation: &Submission<B>| matches!(operation, Submission::Send(send) if !send.inject);
+            waiting.iter().filter(move |waiting| is_meant(&waiting.operation)).map(move |_| peer)
+        })
+    }
+
     /// Lets an operation wait behind all others to its target.
     pub(crate) fn push(&mut self, target: Target, operation: Submission<B>, is_fenced: bool) {
         let new = || Queue { waiting: VecDeque::new(), seen: Places::default() };

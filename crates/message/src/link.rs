@@ -372,6 +372,19 @@ pub trait Link {
     /// no more, its place may go to another. A peer that lives is told that nobody reads what it writes.
     fn release(&mut self, peer: PeerId);
 
+    /// Whether newcomers may find no place in a table of peers: then departed peers are [released](Self::release)
+    /// though the endpoint has messages of them.
+    fn lacks_places(&self) -> bool {
+        false
+    }
+
+    /// The address of a departed peer, which is released next, is to be found under this number as well, which is not
+    /// that of a place, until the record ends.
+    fn begin_record(&mut self, _peer: PeerId, _record: PeerId) {}
+
+    /// Nothing is asked of this record any more.
+    fn end_record(&mut self, _record: PeerId) {}
+
     /// A number that no endpoint but this peer's ever has. `None`: there is no such peer, or it has none.
     fn identity(&self, _peer: PeerId) -> Option<u64> {
         None

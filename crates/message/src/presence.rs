@@ -1,4 +1,8 @@
 //! [`Presence`]: who is there, who is leaving, who is gone, and what was promised to those who are not.
+//!
+//! A departed peer keeps its number as long as messages of it are stored, because the number is what says from which
+//! peer they are. Where its place in the link's table is needed for another peer, it gets a *record* instead: a number
+//! beyond those of all places, which no packet carries, and by which the messages are known from then on.
 
 use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Peers};
@@ -32,8 +36,15 @@ pub(crate) struct Presence {
     lost: usize,
     /// What was under way with anybody has been given up.
     is_given_up: bool,
-    /// Peers that left and whose stored messages the application has not received yet.
+    /// Peers that left and whose stored messages the application has not received yet; and records of which nothing is
+    /// stored any more.
     departed: VecDeque<PeerId>,
+    /// The number of the first record: how many places there are.
+    first_record: u32,
+    /// How many numbers of records have been given out, those that are free again included.
+    records: u32,
+    /// Numbers of records that are free again.
+    free_records: Vec<PeerId>,
     epoch: u32,
     /// Sends that closing waits for, but for those to peers that are closing.
     awaited: usize,
@@ -50,9 +61,12 @@ impl Presence {
     }
 
     pub(crate) fn new(peers: u32) -> Self {
-        let peers = Peers::new(peers, ());
+        let (first_record, peers) = (peers, Peers::new(peers, ()));
         Presence {
             peers,
+            first_record,
+            records: 0,
+            free_records: Vec::new(),
             lost: 0,
             is_given_up: false,
             departed: VecDeque::new(),
@@ -177,6 +191,36 @@ impl Presence {
         self.departed.pop_front()
     }
 
+    /// Whether this is the number of a record.
+    #[inline(always)]
+    pub(crate) fn is_record(&self, peer: PeerId) -> bool {
+        peer.0 >= self.first_record
+    }
+
+    /// The number of the next record.
+    pub(crate) fn next_record(&self) -> PeerId {
+        let unused = self.first_record + self.records;
+        self.free_records.last().copied().unwrap_or(PeerId(unused))
+    }
+
+    /// A departed peer is known by the [next record](Self::next_record) from now on; what was known of its place the
+    /// caller [releases](Self::release).
+    pub(crate) fn begin_record(&mut self, peer: PeerId) {
+        let record = self.next_record();
+        if self.free_records.pop().is_none() {
+            self.records += 1;
+            self.peers.grow(self.first_record + self.records);
+        }
+        let lost = self.of(peer).lost.take();
+        self.of(record).lost = lost;
+    }
+
+    /// The number of a record goes to another one.
+    pub(crate) fn end_record(&mut self, record: PeerId) {
+        self.release(record);
+        self.free_records.push(record);
+    }
+
     /// The place of a peer goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         if self.peers.forget(peer).is_some_and(|before| before.lost.is_some()) {
@@ -228,6 +272,22 @@ mod tests {
         (0..2).for_each(|_| presence.drop_send(B));
         assert!(!presence.has_awaited(), "that to A counts for nothing");
         presence.drop_send(A);
+    }
+
+    #[test]
+    fn a_record_is_lost_like_the_peer_whose_messages_it_has() {
+        let mut presence = Presence::new(2);
+        let lost = Lost { name: "node 1".to_owned(), orderly: false };
+        for _ in 0..2 {
+            presence.lose(B, lost.clone());
+            let record = presence.next_record();
+            presence.begin_record(B);
+            presence.release(B);
+            assert!(presence.is_record(record) && !presence.is_record(B) && presence.next_record() != record);
+            assert_eq!((presence.lost(record), presence.lost(B), presence.has_lost()), (Some(&lost), None, true));
+            presence.end_record(record);
+            assert_eq!((presence.lost(record), presence.has_lost(), presence.next_record()), (None, false, record));
+        }
     }
 
     #[test]

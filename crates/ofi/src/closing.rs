@@ -116,10 +116,7 @@ impl Endpoint {
 
     /// Lets the whole domain make progress, and looks whether anything is left to send.
     fn look_at_unsent(&self, entered: &mut Entered) -> Look {
-        let mut moved = false;
-        for endpoint in self.domain.state.get(entered).endpoints.clone() {
-            moved |= endpoint.progress(entered);
-        }
+        let mut moved = self.domain.progress_all(entered);
         moved |= self.progress_without_queues(entered);
         match &self.state.get(entered).active {
             Some(active) if active.engine.has_unsent() => [Look::Still, Look::Moved][usize::from(moved)],

@@ -3,11 +3,12 @@
 use crate::addresses::Addresses;
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
-use crate::errno::{self, Errno, Result, TRY_AGAIN};
+use crate::errno::{self, Errno, GIVE_WAY, INVALID, Result, TRY_AGAIN};
 use crate::fabric::Fabric;
 use crate::flight;
 use crate::guard;
 use crate::lock::{DomainLock, Entered, Guarded, Refusal};
+use crate::log;
 use crate::misuse;
 use crate::object::{Fid, Object};
 use crate::parameter::{Progress, Settings};
@@ -30,7 +31,7 @@ pub struct Domain {
     pub virtual_addresses: bool,
     /// Endpoints and regions.
     pub state: Guarded<State>,
-    /// Makes progress while the application does not, if the user wants that.
+    /// Makes progress while the application does not, if the application or the user wants that.
     pub pilot: Option<Arc<Pilot>>,
     /// Goes on with what the application leaves to do when it stops calling, unless the user wants no thread.
     pub standby: Option<Arc<Standby>>,
@@ -55,8 +56,14 @@ unsafe impl Object for Domain {
 impl Domain {
     /// The object that `fi_domain` hands out.
     pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Result<Domain> {
-        let pilot = (settings.progress == Progress::Thread).then(|| Pilot::new().map(Arc::new)).transpose()?;
-        let standby = (settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
+        let is_automatic = attr.data_progress == FI_PROGRESS_AUTO;
+        if is_automatic && settings.progress == Progress::Calls {
+            log::trouble(FI_LOG_DOMAIN, Progress::NO_THREAD);
+            return Err(INVALID);
+        }
+        let has_pilot = is_automatic || settings.progress == Progress::Thread;
+        let pilot = has_pilot.then(|| Pilot::new().map(Arc::new)).transpose()?;
+        let standby = (!has_pilot && settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
         if pilot.is_some() || standby.is_some() {
             flight::guard_process();
         }
@@ -104,12 +111,47 @@ impl Domain {
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let _inside = match self.lock.acquire() {
             Ok(inside) => inside,
-            Err(refusal) => return refuse(refusal),
+            Err(refusal) => return refuse(refusal).code(),
         };
         if let Some(pilot) = &self.pilot {
             pilot.note_call();
         }
         self.run(body)
+    }
+
+    /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
+    /// domain: inside, it would keep all other threads out for as long as other processes run.
+    #[inline(always)]
+    pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        let inside = match self.lock.acquire() {
+            Ok(inside) => inside,
+            Err(refusal) => return refuse(refusal).code(),
+        };
+        if let Some(pilot) = &self.pilot {
+            pilot.note_call();
+        }
+        let outcome = self.run_unconverted(body);
+        drop(inside);
+        match outcome {
+            Ok(value) => value,
+            Err(GIVE_WAY) => {
+                self.give_way();
+                TRY_AGAIN.code()
+            }
+            Err(errno) => errno.code(),
+        }
+    }
+
+    #[cold]
+    fn give_way(&self) {
+        std::thread::yield_now();
+        self.let_waiters_in();
+    }
+
+    /// A call that waits by entering again and again does this between two times: other threads, and the [`Pilot`], get
+    /// in.
+    pub fn let_waiters_in(&self) {
+        self.lock.let_waiters_in();
     }
 
     /// The same for the [`Pilot`], which is no call of the application. It does not wait for a call that a signal
@@ -118,7 +160,7 @@ impl Domain {
         match self.lock.acquire_uncounted(flight::is_awaited) {
             Ok(_inside) => self.run(body),
             Err(Refusal::GivenUp) => TRY_AGAIN.code(),
-            Err(refusal) => refuse(refusal),
+            Err(refusal) => refuse(refusal).code(),
         }
     }
 
@@ -152,21 +194,26 @@ impl Domain {
     /// may be, which only the parent has, and which will never leave.
     pub fn enter_inherited(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
         let _inside = self.lock.try_acquire()?;
-        (!self.lock.is_poisoned()).then(|| self.run_admitted(body))
+        (!self.lock.is_poisoned()).then(|| errno::code(self.run_admitted(body)))
     }
 
     /// Runs a call with the lock held. Whether it may come in at all is looked at only now: another call may have
     /// panicked while this one waited for the lock.
     #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        errno::code(self.run_unconverted(body))
+    }
+
+    #[inline(always)]
+    fn run_unconverted(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
         if !self.lock.admits() {
-            return refuse(self.lock.refusal());
+            return Err(refuse(self.lock.refusal()));
         }
         self.run_admitted(body)
     }
 
     #[inline(always)]
-    fn run_admitted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+    fn run_admitted(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
             // its domain again.
@@ -176,25 +223,24 @@ impl Domain {
         if outcome.is_none() {
             self.lock.poison();
         }
-        outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
+        outcome.unwrap_or(Err(Errno(FI_EOTHER)))
     }
 }
 
 /// What a call returns that may not come in. Of a mistake of the application the user is told.
 #[cold]
-fn refuse(refusal: Refusal) -> isize {
+fn refuse(refusal: Refusal) -> Errno {
     match refusal {
-        Refusal::Poisoned => Errno(FI_EOTHER).code(),
-        Refusal::Inherited => misuse::of_parent().code(),
-        Refusal::Inside => misuse::by_handler().code(),
-        Refusal::GivenUp => TRY_AGAIN.code(),
+        Refusal::Poisoned => Errno(FI_EOTHER),
+        Refusal::Inherited => misuse::of_parent(),
+        Refusal::Inside => misuse::by_handler(),
+        Refusal::GivenUp => TRY_AGAIN,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::errno::INVALID;
     use std::sync::mpsc;
     use std::time::Duration;
 

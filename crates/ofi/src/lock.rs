@@ -139,6 +139,19 @@ impl DomainLock {
         (0..SPINS).any(|_| come_in()).then(|| Inside(self))
     }
 
+    /// For a thread that waits by coming in again and again: lets those in first that wait outside. This takes a
+    /// bounded time, because a thread may end while it waits.
+    pub fn let_waiters_in(&self) {
+        let mut backoff = Backoff::default();
+        while self.has_waiter.load(Ordering::Relaxed) {
+            if backoff.pauses() >= GUEST_TRIES {
+                // A thread that still waits says so again.
+                self.has_waiter.store(false, Ordering::Relaxed);
+            }
+            backoff.pause();
+        }
+    }
+
     /// A number that changes with each [`acquire`](Self::acquire) since guests may come.
     pub fn calls(&self) -> u32 {
         if self.needed { self.taken.load(Ordering::Relaxed) } else { self.bias.visits() }

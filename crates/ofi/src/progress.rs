@@ -19,6 +19,7 @@ use crate::wait::NAP;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_link::Idle;
 use tidegate_message::{Completion, Failure, Instant, Operation, Target};
 
 impl Domain {
@@ -57,6 +58,19 @@ impl Domain {
             Ok(0)
         });
         (outcome >= 0 || outcome == TRY_AGAIN.code()).then_some(look)
+    }
+
+    /// Makes progress of all endpoints. A call does so where progress of data is automatic (`FI_PROGRESS_AUTO`): it may
+    /// wait for what a peer does only after another endpoint of ours has answered it, and as long as there are calls
+    /// the pilot leaves the work to them. Returns whether anything happened.
+    #[cold]
+    pub fn progress_all(&self, entered: &mut Entered) -> bool {
+        let mut moved = false;
+        for index in 0..self.state.get(entered).endpoints.len() {
+            let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+            moved |= endpoint.progress(entered);
+        }
+        moved
     }
 
     /// What the standby does: goes on with what is left to do of the endpoints of which no call of the application has
@@ -242,14 +256,14 @@ impl Endpoint {
         false
     }
 
-    /// Progress has found nothing to do: spins, or gives the processor away. Returns whether something has come
-    /// meanwhile.
+    /// Progress has found nothing to do: waits a little. Says whether something has come meanwhile, and whether the
+    /// caller is to give the processor away once it has left the domain: while it is inside, no other thread can be.
     #[inline]
-    pub fn idle(&self, entered: &mut Entered) -> bool {
-        let Some(active) = &mut self.state.get(entered).active else { return false };
-        let has_come = reach::idle(active.engine.link_mut());
+    pub fn idle(&self, entered: &mut Entered) -> Idle {
+        let Some(active) = &mut self.state.get(entered).active else { return Idle::Spin };
+        let found = reach::idle(active.engine.link_mut());
         active.observe_idle();
-        has_come
+        found
     }
 
     /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no

@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 use tidegate_link::fabric::{Contact, FabricLink, NetworkKind};
-use tidegate_link::{Address, LinkError, Path, Paths, ShmLink};
+use tidegate_link::{Address, Idle, LinkError, Path, Paths, ShmLink};
 use tidegate_message::{Counter, Link, PeerId};
 
 /// Shared memory, and the network where there is one.
@@ -80,18 +80,33 @@ pub fn count(links: &Links) {
     }
 }
 
-/// The address of a peer.
+/// The address of a peer, or of a departed one of which the endpoint has messages.
 pub fn address_of(links: &Links, peer: PeerId) -> Option<Address> {
-    match links.path(peer)? {
-        Path::First(peer) => links.look_at_first().address_of(peer),
-        Path::Second(peer) => links.look_at_second()?.contact_of(peer).map(|contact| contact.address),
-    }
+    let (first, second) = (links.look_at_first(), links.look_at_second());
+    let of_peer = match links.path(peer) {
+        Some(Path::First(peer)) => first.address_of(peer),
+        Some(Path::Second(peer)) => second.and_then(|second| second.contact_of(peer)).map(|contact| contact.address),
+        None => None,
+    };
+    let of_record = || second.and_then(|second| second.address_of_record(peer));
+    of_peer.or_else(|| first.address_of_record(peer)).or_else(of_record)
 }
 
-/// Progress has found nothing to do: waits a little, or gives the processor away. Returns whether something has come.
+/// The number by which the endpoint has messages of the departed peer of this address, if that has no place any more.
+pub fn record_of(links: &Links, address: &Address) -> Option<PeerId> {
+    let of_second = || links.look_at_second()?.record_of(address);
+    links.look_at_first().record_of(address).or_else(of_second)
+}
+
+/// Progress has found nothing to do: waits a little. Says whether something has come, and whether the processor is to
+/// be given away, which is done outside of the domain.
 #[inline]
-pub fn idle(links: &mut Links) -> bool {
-    links.first().idle() || look_at_network(links)
+pub fn idle(links: &mut Links) -> Idle {
+    match links.first().idle() {
+        Idle::Arrived => Idle::Arrived,
+        _ if look_at_network(links) => Idle::Arrived,
+        nothing => nothing,
+    }
 }
 
 /// A completion is near: waits a little for packets, never gives the processor away. Returns whether one has come.

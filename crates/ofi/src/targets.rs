@@ -10,7 +10,7 @@ use crate::name::{Name, SERVICE_TIMEOUT, ServiceWait};
 use crate::reach;
 use std::time::Instant;
 use tidegate_link::fabric::Contact;
-use tidegate_link::{Address, Service};
+use tidegate_link::{Address, LinkError, Service};
 use tidegate_message::{Source, Target};
 
 impl Endpoint {
@@ -30,7 +30,24 @@ impl Endpoint {
         if address == NO_ADDRESS || !self.is_directed() {
             return Ok(Source::Any);
         }
-        self.target(address, entered).map(Source::From)
+        let active = self.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
+        match active.target(address) {
+            Some(target) => Ok(Source::From(target)),
+            None => self.find_source_of_receive(address, entered),
+        }
+    }
+
+    /// Of a departed peer there may be messages left to receive although it has no place any more.
+    #[cold]
+    fn find_source_of_receive(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Source> {
+        let name = self.vector.get().and_then(|vector| vector.name(address, entered));
+        let active = self.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
+        if let Some(Name::Endpoint(contact)) = name
+            && let Some(record) = reach::record_of(active.engine.link(), &contact.address)
+        {
+            return Ok(Source::From(Target::Peer(record)));
+        }
+        self.find_target(address, entered).map(Source::From)
     }
 
     #[cold]
@@ -48,6 +65,10 @@ impl Endpoint {
         if contact.address == active.own.address {
             active.set_target(address, Target::Myself);
             return Ok(Target::Myself);
+        }
+        if reach::record_of(active.engine.link(), &contact.address).is_some() {
+            log::trouble(FI_LOG_EP_DATA, &LinkError::Gone { peer: contact.address }.to_string());
+            return Err(Errno::of_link(&LinkError::Gone { peer: contact.address }));
         }
         match reach::peer(active.engine.link_mut(), &active.own, &contact) {
             Ok(peer) => {

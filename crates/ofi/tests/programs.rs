@@ -258,6 +258,45 @@ fn a_thread_goes_on_while_the_application_computes_and_sleeps_when_there_is_noth
 }
 
 #[test]
+fn an_application_that_asks_for_automatic_progress_gets_it_without_a_variable() {
+    run("overlap asks", &[]);
+}
+
+#[test]
+fn the_user_who_forbids_threads_has_the_last_word_and_the_reason_is_said() {
+    if have_libfabric() {
+        let output = output_of("automatic refused", &[("FI_TIDEGATE_PROGRESS", "calls")]);
+        assert!(output.status.success(), "{}", text(&output));
+        let reason = "FI_TIDEGATE_PROGRESS=calls allows none: leave that variable out";
+        assert!(text(&output).contains(reason), "{}", text(&output));
+    }
+}
+
+#[test]
+fn whoever_waits_for_one_endpoint_tends_all_where_progress_is_automatic() {
+    for way in ["counter", "count", "queue"] {
+        run(&format!("automatic {way}"), &[]);
+        run(&format!("automatic {way}"), &[("FI_TIDEGATE_SPIN", "0")]);
+    }
+}
+
+#[test]
+fn peers_that_left_messages_behind_keep_no_newcomer_out() {
+    let few = ("FI_TIDEGATE_PEERS", "2");
+    for end in ["close", "die"] {
+        run(&format!("leavers {end}"), &[few]);
+    }
+    run_apart("leavers close", &[few]);
+    run_with_least_receive_memory("leavers poor", &[]);
+}
+
+#[test]
+fn a_thread_that_waits_lets_the_calls_of_others_in() {
+    run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "0")]);
+    run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "100000000")]);
+}
+
+#[test]
 fn what_is_left_to_do_goes_on_though_its_process_is_silent() {
     let slots = [("FI_TIDEGATE_SLOTS", "8"), ("FI_TIDEGATE_PEERS", "4")];
     let buffers = [("FI_TIDEGATE_BUFFERS", "1")];

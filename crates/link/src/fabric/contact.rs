@@ -196,6 +196,24 @@ impl Contact {
         Err(LinkError::Disagreement { peer, parameter: "FI_TIDEGATE_FABRIC", ours, theirs })
     }
 
+    /// Adds to a batch what proves that its sender was given this contact; for tests and fuzzing.
+    #[doc(hidden)]
+    pub fn seal(&self, batch: &mut Vec<u8>) {
+        let proof = self.secret.map_or(0, |secret| secret.proof(batch));
+        batch.extend_from_slice(&proof.to_le_bytes());
+    }
+
+    /// Gives bytes that are long enough a mark, a version and a check value that are right; for fuzzing.
+    #[doc(hidden)]
+    pub fn make_sound(bytes: &mut [u8]) {
+        if let Some(bytes) = bytes.first_chunk_mut::<{ Contact::BYTES }>() {
+            bytes[0..2].copy_from_slice(&MARK);
+            bytes[2] = VERSION;
+            let check = check_value(bytes);
+            bytes[CHECK_AT..CHECK_AT + 2].copy_from_slice(&check.to_le_bytes());
+        }
+    }
+
     /// A contact of an endpoint that does not exist, for tests and fuzzing: another one for each number. It is reached at
     /// this address.
     #[doc(hidden)]

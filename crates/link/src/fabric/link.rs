@@ -8,7 +8,8 @@ use super::reads::Chunking;
 use super::stream::CARRIED_MOST;
 use crate::clock;
 use crate::memory::IoBuffer;
-use crate::shm::{LinkError, Maker};
+use crate::records::Records;
+use crate::shm::{Address, LinkError, Maker};
 use std::thread;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement, Posting};
@@ -49,6 +50,8 @@ pub struct FabricLink<N: Network> {
     has_said_goodbye: bool,
     /// A forked child's copy says nothing when it is dropped: the parent goes on.
     maker: Maker,
+    /// Departed peers that have no place any more and whose messages the endpoint still has.
+    records: Records,
 }
 
 impl<N: Network> FabricLink<N> {
@@ -68,6 +71,7 @@ impl<N: Network> FabricLink<N> {
             quiet: EXCHANGES_BUSY,
             has_said_goodbye: false,
             maker: Maker::here(),
+            records: Records::default(),
         }
     }
 
@@ -89,6 +93,16 @@ impl<N: Network> FabricLink<N> {
     /// How a peer is reached.
     pub fn contact_of(&self, peer: PeerId) -> Option<Contact> {
         self.protocol.contact(peer)
+    }
+
+    /// The address of a departed peer whose messages the endpoint has by this number.
+    pub fn address_of_record(&self, record: PeerId) -> Option<Address> {
+        self.records.address(record)
+    }
+
+    /// The number by which the endpoint has messages of the departed peer of this address.
+    pub fn record_of(&self, address: &Address) -> Option<PeerId> {
+        self.records.number(address)
     }
 
     /// The peer at a contact. Does not wait until it answers.
@@ -317,6 +331,20 @@ impl<N: Network> Link for FabricLink<N> {
         let now = clock::now();
         self.protocol.release(peer, now);
         self.protocol.transmit(&mut self.network, now);
+    }
+
+    fn lacks_places(&self) -> bool {
+        self.protocol.is_full()
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        if let Some(contact) = self.contact_of(peer) {
+            self.records.insert(record, contact.address);
+        }
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.records.remove(record);
     }
 
     fn identity(&self, peer: PeerId) -> Option<u64> {

@@ -91,8 +91,8 @@ pub(super) struct Notice {
 pub struct Protocol {
     pub(super) own: Greeting,
     pub(super) places: Vec<Place>,
-    free: Vec<PeerId>,
-    places_most: u32,
+    pub(super) free: Vec<PeerId>,
+    pub(super) places_most: u32,
     pub(super) by_id: HashMap<u64, PeerId>,
     /// Ids of those with whom we communicate no more, the oldest first; and the same with their secrets, as far as we
     /// were given them, by which we can tell them so.

@@ -21,6 +21,11 @@ const ANSWERS_MOST: usize = 16;
 const ANSWERS_PER_SECOND: u32 = 64;
 
 impl Protocol {
+    /// Whether a newcomer finds no place.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty() && self.places.len() as u32 == self.places_most
+    }
+
     /// Takes what has come; anything may stand in `bytes`.
     pub fn handle_batch(&mut self, bytes: &[u8], now: Instant) {
         match Batch::parse(bytes) {

@@ -9,8 +9,9 @@ use super::network::{Network, NetworkEvent};
 use super::protocol::Protocol;
 use super::testing::contact;
 use super::tests::{Job, MOMENT, Node, WHILE, flow, greeting};
-use super::wire::{Batch, HEADER_BYTES, Header, Kind, Receipt};
+use super::wire::{self, Batch, HEADER_BYTES, Header, Kind, Receipt};
 use std::time::Duration;
+use tidegate_flow::{Packet, PacketKind};
 
 /// The contact of the node of this number.
 fn node(number: u64) -> Contact {
@@ -48,6 +49,8 @@ fn next(job: &mut Job, node: usize) -> Option<Vec<u8>> {
     }
 }
 
+/// fi_tidegate(7): "The first batch of a peer proves that its sender knows the receiver's secret; one that does not gets no
+/// place in the table of peers and no answer, is dropped and counted as well, and costs a hash."
 #[test]
 fn a_hello_without_the_secret_gets_no_place_and_no_answer() {
     let mut job = Job::new(3, 1);
@@ -116,6 +119,7 @@ fn nothing_that_travels_shows_a_secret() {
     }
 }
 
+/// fi_tidegate(7): "So do later batches that are no messages and no acknowledgements prove that they are of the two."
 #[test]
 fn a_word_that_is_not_proven_ends_nobody() {
     let mut job = greeted();
@@ -162,6 +166,38 @@ fn a_few_words_that_a_peer_is_absent_end_nobody_and_it_is_asked() {
     assert_eq!(lost, None, "until shortly before ten seconds are over");
 }
 
+/// fi_tidegate(7): "Whoever gets the port of a rank that has ended, or takes a connection of a living one over, reads what
+/// the others send there, and with the numbers in it can send messages in that rank's name to those who sent."
+#[test]
+fn who_has_read_a_batch_can_send_packets_in_the_name_of_its_receiver() {
+    let mut job = greeted();
+    let to = job.peer(0, 1);
+    job.write(0, to, 7).unwrap();
+    job.exchange(0);
+    let read = next(&mut job, 1).unwrap();
+    let Header { to: rank, from: victim, .. } = Batch::parse(&read).unwrap().header;
+    let (is_closing, is_last, receipt) = (false, false, Receipt::default());
+    let mut batch = vec![0; HEADER_BYTES];
+    let header = Header {
+        kind: Kind::Packets,
+        is_closing,
+        is_last,
+        to: victim,
+        from: rank,
+        sequence: 0,
+        acknowledged: 0,
+        receipt,
+    };
+    header.emit(&mut batch);
+    wire::push_packet(&mut batch, &Packet::with_credits(PacketKind::Data, 99));
+    job.nodes[0].protocol.handle_batch(&batch, job.now);
+    assert_eq!(job.retrieve(0), Some((to, 99)));
+}
+
+/// fi_tidegate(7): "Word that a rank is not at its address any more, which cannot be proven, counts when for 10 seconds it
+/// was heard again and again and nothing came from the rank itself."
+/// fi_tidegate(7): "A process that ends and whose port another gets is missed as well: the new owner of the port says that
+/// it is another, and after 10 seconds of that the process counts as lost."
 #[test]
 fn who_has_the_port_of_another_says_that_it_is_another() {
     let mut job = greeted();
@@ -215,6 +251,10 @@ fn an_address_that_leads_back_to_us_is_an_error_and_our_own_batches_are_a_hint()
     assert!(name.contains("comes to this process itself") && passed >= 99, "{name} {passed}");
 }
 
+/// fi_tidegate(7): "A batch that asks for an endpoint that had the port before is answered at the address that stands in
+/// it, in 40 bytes that say that it is not there."
+/// fi_tidegate(7): "So a stranger can make a process connect to addresses of its choice, at most 64 in a second and 16 at a
+/// time."
 #[test]
 fn strangers_are_answered_at_a_bounded_rate_and_told_nothing() {
     let mut job = Job::new(3, 1);

@@ -207,6 +207,8 @@ fn who_counts_as_lost_and_lives_is_told() {
     assert!(job.nodes[0].protocol.peer(&contact(1, 1, 64)).is_err(), "it stays lost");
 }
 
+/// fi_tidegate(7): "Batches name their two endpoints by numbers of 64 bits that follow from the secrets; those that do not
+/// name the receiver are dropped, and counted in batches_dropped."
 #[test]
 fn strangers_change_nothing() {
     let mut job = Job::new(2, 1);

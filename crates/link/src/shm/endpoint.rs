@@ -13,13 +13,14 @@ use super::mailbox::{Pool, Reader};
 use super::posting::pool_of;
 use super::segment::{self, OwnSegment};
 use super::service;
-use super::spin::{SpinPolicy, Step};
+use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, ShmLink, Standing, describe};
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::clock;
 use crate::log::{self, Level, print_line};
 use crate::memory::IoBuffer;
+use crate::records::Records;
 use crate::stats::{BulkState, StatsConfig, StatsPage};
 use crate::trouble;
 use std::collections::HashMap;
@@ -107,6 +108,7 @@ impl ShmLink {
             is_removed: false,
             by_address: HashMap::new(),
             released: Vec::new(),
+            records: Records::default(),
             table,
             regions,
             bounce_buffers,
@@ -159,17 +161,23 @@ impl ShmLink {
         self.spin.reset();
     }
 
-    /// Progress found nothing to do: waits a little for a packet, spins, or yields the processor; now and then looks
-    /// whether peers live. Returns whether a packet has come meanwhile.
+    /// Progress found nothing to do: waits a little for a packet, or spins; now and then looks whether peers live. Says
+    /// whether a packet has come meanwhile, and whether the caller is to give the processor away.
     #[inline]
-    pub fn idle(&mut self) -> bool {
+    pub fn idle(&mut self) -> Idle {
         match self.spin.step() {
-            Step::Linger => return self.look_longer(),
-            Step::Spin => std::hint::spin_loop(),
-            Step::Look => self.watch(),
+            Step::Linger if self.look_longer() => Idle::Arrived,
+            Step::Linger => Idle::Spin,
+            Step::Spin => {
+                std::hint::spin_loop();
+                Idle::Spin
+            }
+            Step::Look => {
+                self.watch();
+                Idle::Spin
+            }
             Step::Yield => self.give_way(),
         }
-        false
     }
 
     /// Waits a little for a packet, if the processor is ours; never gives it away. Returns whether one has come.
@@ -182,10 +190,10 @@ impl ShmLink {
     }
 
     #[cold]
-    fn give_way(&mut self) {
+    fn give_way(&mut self) -> Idle {
         self.watch();
         self.stats.counters().add(Counter::Yields, 1);
-        std::thread::yield_now();
+        Idle::Yield
     }
 
     /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after
@@ -468,6 +476,20 @@ impl Link for ShmLink {
         }
         self.end_connection(peer, false);
         self.table.sever(peer);
+    }
+
+    fn lacks_places(&self) -> bool {
+        self.table.is_full()
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        if let Some(address) = self.address_of(peer) {
+            self.records.insert(record, address);
+        }
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.records.remove(record);
     }
 
     fn identity(&self, peer: PeerId) -> Option<u64> {

@@ -55,6 +55,7 @@ pub use fork::Maker;
 pub use service::{Claim, ClaimError, Service};
 pub use settings::{BUFFERS_MOST, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST};
 pub(crate) use settings::{Difference, Settings, Told};
+pub use spin::Idle;
 pub use state::ShmLink;
 
 use life::Here;

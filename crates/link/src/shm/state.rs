@@ -16,6 +16,7 @@ use super::spin::SpinPolicy;
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::log::{self, Level};
+use crate::records::Records;
 use crate::secret::Secret;
 use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
@@ -177,6 +178,8 @@ pub struct ShmLink {
     pub(super) processes: HashMap<(u32, u32), u32>,
     /// Peers whose places are still to be given away.
     pub(super) released: Vec<PeerId>,
+    /// Departed peers that have none and whose messages the endpoint still has.
+    pub(super) records: Records,
     pub(super) table: Table,
     pub(super) regions: Regions,
     pub(super) bounce_buffers: BounceArea,
@@ -223,6 +226,16 @@ impl ShmLink {
     /// The address of a peer; `None` if there is no such peer (any more).
     pub fn address_of(&self, peer: PeerId) -> Option<Address> {
         self.peers.get(peer.0 as usize)?.address
+    }
+
+    /// The address of a departed peer whose messages the endpoint has by this number.
+    pub fn address_of_record(&self, record: PeerId) -> Option<Address> {
+        self.records.address(record)
+    }
+
+    /// The number by which the endpoint has messages of the departed peer of this address.
+    pub fn record_of(&self, address: &Address) -> Option<PeerId> {
+        self.records.number(address)
     }
 
     /// Remembers whose place this is.

@@ -14,10 +14,10 @@
 //! - reads by peers, by message, that are not through: the peer's operation cannot end otherwise.
 //! - requests of ours for remote operations that wait for earlier ones to be answered: only we can send them.
 //!
-//! It does not wait for sends in the application's memory that no receiver has begun to pull or that wait behind
-//! a fence, for receives, nor for answers to what has left: libfabric discards them (fi_endpoint(3)). An MPI, however, lets a program free the request of
-//! a send, whose buffer stays as it is, and end; the program counts on such a send, and its MPI may have closed the
-//! endpoint by then (MPICH does). So for an application that asks for it
+//! It does not wait for sends in the application's memory that no receiver has begun to pull or that wait behind a
+//! fence, for receives, nor for answers to what has left: libfabric discards them (fi_endpoint(3)). An MPI, however,
+//! lets a program free the request of a send, whose buffer stays as it is, and end; the program counts on such a send,
+//! and its MPI may have closed the endpoint by then (MPICH does). So for an application that asks for it
 //! ([`begin_closing_after_sends`](Endpoint::begin_closing_after_sends)) all sends are waited for as copies are.
 //!
 //! Two endpoints that close while each defers messages to the other would wait for ever: neither application receives
@@ -46,7 +46,8 @@ impl<L: Link> Endpoint<L> {
     /// The same for an application that counts on all its sends although it closes.
     pub fn begin_closing_after_sends(&mut self) {
         let sends = self.bulk.some_sends(0, self.bulk.send_places());
-        self.presence.await_all_sends(sends.filter(|(_, send)| !send.is_copied()).map(|(_, send)| send.peer));
+        let begun = sends.filter(|(_, send)| !send.is_copied()).map(|(_, send)| send.peer);
+        self.presence.await_all_sends(begun.chain(self.fences.uncopied_sends()));
         self.begin_closing();
     }
 

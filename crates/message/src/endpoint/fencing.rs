@@ -51,8 +51,8 @@ impl<L: Link> Endpoint<L> {
         if self.operations_left() + self.ended.len() + self.fences.waiting() >= self.config.operations {
             return Err(TryAgain);
         }
-        if let (Target::Peer(peer), true) = (target, operation.is_injected()) {
-            self.presence.keep_copy(peer);
+        if let (Target::Peer(peer), true) = (target, self.closing_awaits(&operation)) {
+            self.presence.keep_send(peer);
         }
         self.egress.work.begin();
         self.fences.push(target, operation.kept(), is_fenced);
@@ -142,9 +142,14 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn forget_copy(&mut self, target: Target, operation: &Submission<L::Buffer>) {
-        if let (Target::Peer(peer), true) = (target, operation.is_injected()) {
-            self.presence.drop_copy(peer);
+        if let (Target::Peer(peer), true) = (target, self.closing_awaits(operation)) {
+            self.presence.drop_send(peer);
         }
+    }
+
+    /// Whether closing waits for this operation.
+    fn closing_awaits(&self, operation: &Submission<L::Buffer>) -> bool {
+        operation.is_injected() || matches!(operation, Submission::Send(_)) && self.presence.awaits(false)
     }
 
     /// Ends all operations to a target that wait: it is gone, or this endpoint closes.

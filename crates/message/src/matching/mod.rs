@@ -105,6 +105,12 @@ impl<B: Buffer> Matching<B> {
         self.untagged.forget_peer(peer);
     }
 
+    /// The stored messages of one source are those of another from now on, of which there are none.
+    pub(crate) fn move_source(&mut self, from: Target, to: Target) {
+        self.tagged.move_source(from, to);
+        self.untagged.move_source(from, to);
+    }
+
     /// Shows the first posted receives of both queues that wait for one message each, in order.
     pub(crate) fn show_posted(&self, most: usize, mut show: impl FnMut(Number, Queue, &Pattern, usize)) {
         let mut first = Vec::with_capacity(2 * most);

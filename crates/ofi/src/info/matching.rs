@@ -40,7 +40,7 @@ impl Answer {
         require(hints.0.addr_format == FI_FORMAT_UNSPEC, "address format", hints.0.addr_format)?;
         require(hints.0.handle.is_null(), "an endpoint made from", "a handle")?;
         if let Some(attr) = hints.domain() {
-            answer.meet_domain(api, attr)?;
+            answer.meet_domain(api, attr, progress)?;
         }
         if let Some(attr) = hints.fabric() {
             require_name("fabric", attr.name)?;
@@ -70,7 +70,12 @@ impl Answer {
         Ok(answer)
     }
 
-    fn meet_domain(&mut self, api: u32, hints: &fi_domain_attr) -> core::result::Result<(), Mismatch> {
+    fn meet_domain(
+        &mut self,
+        api: u32,
+        hints: &fi_domain_attr,
+        progress: Progress,
+    ) -> core::result::Result<(), Mismatch> {
         require_name("domain", hints.name)?;
         // SAFETY: null, or an open domain.
         let ours = hints.domain.is_null() || unsafe { domain::is_ours(hints.domain) };
@@ -86,10 +91,11 @@ impl Answer {
             self.control_progress = hints.control_progress;
         }
         if hints.data_progress != FI_PROGRESS_UNSPEC {
-            // Without a thread messages move while the application calls us, and never otherwise: AUTO would not be
-            // true. A thread costs who does not need it, so it is there only if the user asks for it.
-            let is_kept = hints.data_progress != FI_PROGRESS_AUTO || self.data_progress == FI_PROGRESS_AUTO;
-            require(is_kept, "automatic data progress without FI_TIDEGATE_PROGRESS=thread", hints.data_progress)?;
+            // A thread costs who does not need it, so it is there only if the application or the user asks for it. The
+            // user who forbids threads has the last word: then AUTO would not be true.
+            if hints.data_progress == FI_PROGRESS_AUTO && progress == Progress::Calls {
+                return Err(Progress::NO_THREAD.to_owned());
+            }
             let known = matches!(hints.data_progress, FI_PROGRESS_MANUAL | FI_PROGRESS_AUTO);
             require(known, "data progress", hints.data_progress)?;
             self.data_progress = hints.data_progress;
@@ -312,14 +318,20 @@ mod tests {
     }
 
     #[test]
-    fn automatic_progress_of_data_is_promised_with_a_thread_only() {
-        let with_thread = |set: fn(&mut fi_info)| answer_with(Progress::Thread, identity::version(1, 17), set).unwrap();
+    fn automatic_progress_of_data_is_promised_to_who_asks_and_where_the_user_does() {
+        let with = |progress, set: fn(&mut fi_info)| answer_with(progress, identity::version(1, 17), set);
+        let with_thread = |set: fn(&mut fi_info)| with(Progress::Thread, set).unwrap();
         assert_eq!(with_thread(|_| ()).data_progress, FI_PROGRESS_AUTO);
         assert_eq!(with_thread(|info| domain(info).data_progress = FI_PROGRESS_AUTO).data_progress, FI_PROGRESS_AUTO);
         let manual = with_thread(|info| domain(info).data_progress = FI_PROGRESS_MANUAL);
         assert_eq!(manual.data_progress, FI_PROGRESS_MANUAL);
 
-        assert!(answer(|info| domain(info).data_progress = FI_PROGRESS_AUTO).is_err());
+        let on_demand = |set: fn(&mut fi_info)| with(Progress::OnDemand, set).unwrap();
+        assert_eq!(on_demand(|_| ()).data_progress, FI_PROGRESS_MANUAL, "a thread costs those who do not ask for it");
+        assert_eq!(on_demand(|info| domain(info).data_progress = FI_PROGRESS_AUTO).data_progress, FI_PROGRESS_AUTO);
+
+        let refused = with(Progress::Calls, |info| domain(info).data_progress = FI_PROGRESS_AUTO);
+        assert_eq!(refused.unwrap_err(), Progress::NO_THREAD);
         let manual = answer(|info| domain(info).data_progress = FI_PROGRESS_MANUAL).unwrap();
         assert_eq!(manual.data_progress, FI_PROGRESS_MANUAL);
         let control = answer(|info| domain(info).control_progress = FI_PROGRESS_AUTO).unwrap();

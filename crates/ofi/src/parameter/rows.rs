@@ -185,7 +185,9 @@ pub(super) const PROGRESS: Parameter = Parameter {
     allowed: "on_demand, calls or thread",
     help: "What makes progress: the calls of the application alone (calls); a thread as well, as long as the application does \
            not call though messages or answers of its own could not leave yet (on_demand); or a thread that goes on with \
-           all that comes while the application computes, and sleeps while there is nothing to do (thread)",
+           all that comes while the application computes, and sleeps while there is nothing to do (thread). An application that \
+           asks for automatic progress of data (FI_PROGRESS_AUTO) gets that thread with on_demand too, and is refused with \
+           calls",
 };
 pub(super) const SPIN: Parameter = Parameter {
     name: "spin",
