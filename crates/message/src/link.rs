@@ -48,7 +48,8 @@ pub struct Span {
 /// A contiguous piece of a peer's memory, as the link that reaches it needs it named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteMemory {
-    /// The key under which the peer's link has [exposed](Link::expose) it; 0 where none is needed.
+    /// The key under which the peer's link has [exposed](Link::expose) it, or what names the region in which it was
+    /// [found](Link::find_region), as it was published then; 0 where none is needed.
     pub key: u64,
     /// Where it lies.
     pub span: Span,
@@ -65,11 +66,11 @@ pub enum TransferStatus {
     Done,
     /// An event will tell.
     Pending,
-    /// The peer's memory cannot be reached: wrong address. Also what an event says of a peer that lives and whose
-    /// memory has got out of reach meanwhile.
+    /// Our memory cannot be read or written, or the lengths do not fit. Also what an event says of a peer that lives and
+    /// whose memory has got out of reach meanwhile.
     Failed,
-    /// The peer's memory cannot be reached in this way: nothing of the transfer counts, and the data must go another
-    /// way. As an event it says that the peer is gone: its departure ends what the transfer was for, and names it.
+    /// The peer's memory, or this part of it, cannot be reached in this way: nothing of the transfer counts, and the
+    /// data must go another way. As an event it says that the peer is gone: its departure ends what the transfer was for, and names it.
     Unreachable,
 }
 

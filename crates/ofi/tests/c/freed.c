@@ -42,7 +42,8 @@ static int write_until_refused(void)
 /* fi_tidegate(7): "fi_close(3) of a memory region waits until no peer copies to or from it, and that of an endpoint until
  * no peer of this host copies to or from its memory."
  *
- * fi_tidegate(7): "From then on nothing of a peer's comes into the memory, and the application may free it." */
+ * fi_tidegate(7): "From then on nothing of a peer's comes into the memory, and the application may free it."
+ */
 static void regions(void)
 {
 	for (int round = 0; round < ROUNDS; round++) {

@@ -42,7 +42,8 @@ static void closes(void)
 	static int numbers[SHORT], left;
 	OK_WHEN_ROOM(fi_trecv(my.ep, &left, sizeof left, NULL, my.peers[0], LEFT, 0, &left));
 	/* fi_tidegate(7): "What lies in the mailbox of its receiver when an endpoint closes is not lost: the receiver still
-	 * gets it." */
+	 * gets it."
+	 */
 	for (int i = 0; i < SHORT; i++) {
 		OK_WHEN_ROOM(fi_trecv(my.ep, &numbers[i], sizeof numbers[i], NULL, my.peers[0], 1, 0, &numbers[i]));
 		CHECK(next().op_context == &numbers[i]);
@@ -50,7 +51,8 @@ static void closes(void)
 	}
 	/* fi_tidegate(7): "A receive that names a closed endpoint as its source still gets what that endpoint has sent,
 	 * except a long message that no receive had asked for when its sender closed: it is lost with its sender's memory,
-	 * and the receive that matches it ends with FI_ECONNABORTED." */
+	 * and the receive that matches it ends with FI_ECONNABORTED."
+	 */
 	OK_WHEN_ROOM(fi_trecv(my.ep, long_message, LENGTH, NULL, my.peers[0], LONG, 0, long_message));
 	struct fi_cq_err_entry error = next_error(text);
 	EQUAL(error.err, FI_ECONNABORTED);
@@ -70,7 +72,8 @@ static void closes(void)
 	CHECK(error.op_context == &left);
 }
 
-/* fi_tidegate(7): "A process that ends without closing counts as dead for its peers, and receives that name it fail." */
+/* fi_tidegate(7): "A process that ends without closing counts as dead for its peers, and receives that name it fail."
+ */
 static void ends_without_closing(void)
 {
 	char text[256];
