@@ -106,10 +106,14 @@ impl Domain {
             Ok(inside) => inside,
             Err(refusal) => return refuse(refusal),
         };
+        if !self.lock.admits() {
+            return refuse(self.lock.refusal());
+        }
+        // In a forked child this would wake the parent's.
         if let Some(pilot) = &self.pilot {
             pilot.note_call();
         }
-        self.run(body)
+        self.run_admitted(body)
     }
 
     /// The same for the [`Pilot`], which is no call of the application. It does not wait for a call that a signal
@@ -155,9 +159,8 @@ impl Domain {
         (!self.lock.is_poisoned()).then(|| self.run_admitted(body))
     }
 
-    /// Runs a call with the lock held. Whether it may come in at all is looked at only now: another call may have
+    /// Runs the body with the lock held. Whether it may come in at all is looked at only now: another call may have
     /// panicked while this one waited for the lock.
-    #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         if !self.lock.admits() {
             return refuse(self.lock.refusal());
