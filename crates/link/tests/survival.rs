@@ -249,8 +249,8 @@ fn role_leaves_a_bare_child_and_executes_another_program() {
     leave_a_child_and_execute_another_program(clone);
 }
 
-/// fi_tidegate(7): "A child that it had forked, and that lives on, does not change that: a child gives its copies of the
-/// locks up as soon as it is forked (pthread_atfork(3))."
+/// fi_tidegate(7): "A child that it had forked, and that lives on, does not change that: a child gives its copies of
+/// the locks up as soon as it is forked (pthread_atfork(3))."
 #[test]
 fn a_process_that_executes_another_program_is_gone_though_its_child_lives() {
     let folder = Folder::new();

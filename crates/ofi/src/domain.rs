@@ -113,10 +113,14 @@ impl Domain {
             Ok(inside) => inside,
             Err(refusal) => return refuse(refusal).code(),
         };
+        if !self.lock.admits() {
+            return refuse(self.lock.refusal());
+        }
+        // In a forked child this would wake the parent's.
         if let Some(pilot) = &self.pilot {
             pilot.note_call();
         }
-        self.run(body)
+        self.run_admitted(body)
     }
 
     /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
@@ -197,9 +201,8 @@ impl Domain {
         (!self.lock.is_poisoned()).then(|| errno::code(self.run_admitted(body)))
     }
 
-    /// Runs a call with the lock held. Whether it may come in at all is looked at only now: another call may have
+    /// Runs the body with the lock held. Whether it may come in at all is looked at only now: another call may have
     /// panicked while this one waited for the lock.
-    #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         errno::code(self.run_unconverted(body))
     }

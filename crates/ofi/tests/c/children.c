@@ -1,7 +1,7 @@
 /* Forked children call everything that they have inherited, and close it in some order. All calls fail, all closing
  * succeeds, and their parent loses and gets nothing by it. Then a child opens a domain of its own, and exchanges messages
  * with the peer while its parent does. Arguments: "used", and "clone" if the child is made by the bare system call; or
- * "opens", and "fabric" if on the fabric that it has inherited. */
+ * "opens", and "fabric" if on the fabric that it has inherited. With one more, at all levels of threading, else at two. */
 #include "harness.h"
 #include <sys/syscall.h>
 
@@ -335,7 +335,12 @@ int main(int argc, char **argv)
 				.wait = FI_WAIT_UNSPEC, .counter_flags = FI_RECV};
 	mode = argc > 1 ? argv[1] : "used";
 	how = argc > 2 ? argv[2] : "fork";
-	int failed = run(2, &wishes, body, -1);
-	wishes.threading = FI_THREAD_DOMAIN;
-	return failed | run(2, &wishes, body, -1);
+	static const enum fi_threading levels[] = {FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_UNSPEC,
+						   FI_THREAD_FID, FI_THREAD_COMPLETION, FI_THREAD_ENDPOINT};
+	int failed = 0;
+	for (int i = 0; i < (argc > 3 ? 6 : 2); i++) {
+		wishes.threading = levels[i];
+		failed |= run(2, &wishes, body, -1);
+	}
+	return failed;
 }
