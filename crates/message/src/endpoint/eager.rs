@@ -44,6 +44,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The same for a message that waits here if it has to.
+    #[inline(always)]
     pub(super) fn leave_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) {
         self.count_eager(&send);
         let inject = send.inject;

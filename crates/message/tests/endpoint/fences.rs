@@ -222,6 +222,29 @@ fn closing_waits_for_injected_messages_behind_a_fence_unless_their_receiver_clos
     }
 }
 
+/// fi_tidegate(7): "A message that its receiver has no room for has not completed, injected or not."
+#[test]
+fn messages_that_find_no_room_are_waited_for() {
+    for setup in settings(508) {
+        let mut world = setup.build();
+        let inject =
+            |world: &mut World, n| world.send(0).to(1).tagged(1).bytes(&pattern(n, 40)).inject().silent().post();
+        let _: Vec<_> = (0..50).map(|n| inject(&mut world, n)).collect();
+        let fenced = world.send(0).to(1).tagged(2).bytes(&pattern(50, 40)).fenced().post();
+        let receive = world.receive(1).tagged(2).capacity(40).post();
+        world.settle();
+        assert!(world.counter(0, Counter::SendsDeferred) > 0, "the receiver has no room for all\n{world}");
+        assert!(!world.is_done(fenced) && !world.is_done(receive), "{world}");
+        let receives: Vec<_> = (0..50).map(|_| world.receive(1).tagged(1).capacity(40).post()).collect();
+        world.settle();
+        assert_eq!((world.bytes(receive), world.is_done(fenced)), (&pattern(50, 40)[..], true), "{world}");
+        for (n, receive) in receives.iter().enumerate() {
+            assert_eq!(world.bytes(*receive), pattern(n, 40), "{world}");
+        }
+    }
+}
+
+/// fi_tidegate(7): "As many operations may wait behind fences as may be outstanding; one more is -FI_EAGAIN."
 #[test]
 fn no_more_operations_wait_behind_fences_than_may_be_outstanding() {
     let mut world = Setup { operations: 20, ..Setup::new(2) }.build();

@@ -339,6 +339,29 @@ static void buffers_for_several_by_default(void)
 	next_error(room[2]);
 }
 
+/* fi_tidegate(7): "An operation is refused with -FI_EAGAIN while the queue that it reports to holds as many unread
+ * completions as the application asked room for (65,536 unless it says)." */
+static void a_queue_of_no_size_has_room_for_65536(void)
+{
+	struct fi_msg_tagged look = {.addr = FI_ADDR_UNSPEC, .tag = 9, .context = &look};
+	struct fi_cq_err_entry error = {0};
+	struct fi_cq_tagged_entry entry;
+	/* Peeks that find nothing. */
+	for (int i = 0; i < 65536; i++) {
+		OK(fi_trecvmsg(my.ep, &look, FI_PEEK));
+		if (i % 1000 == 0)
+			EQUAL(fi_cq_read(my.cq, NULL, 0), -FI_EAVAIL);
+	}
+	EQUAL(fi_cq_read(my.cq, NULL, 0), -FI_EAVAIL);
+	EQUAL(fi_trecvmsg(my.ep, &look, FI_PEEK), -FI_EAGAIN);
+	for (int i = 0; i < 65536; i++) {
+		EQUAL(fi_cq_read(my.cq, &entry, 1), -FI_EAVAIL);
+		EQUAL(fi_cq_readerr(my.cq, &error, 0), 1);
+		EQUAL(error.err, FI_ENOMSG);
+	}
+	nothing_completes();
+}
+
 static void body(void)
 {
 	attributes_are_filled_in();
@@ -347,6 +370,7 @@ static void body(void)
 	objects_open_with_defaults();
 	reads_of_nothing_and_errors();
 	buffers_for_several_by_default();
+	a_queue_of_no_size_has_room_for_65536();
 }
 
 int main(void)

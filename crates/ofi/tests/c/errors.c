@@ -99,8 +99,8 @@ static void truncated(void)
 	meet_at(send_queue);
 }
 
-/* fi_tidegate(7): "Operations that report no success, such as fi_inject(3), are refused only while the queue holds as
- * many errors." */
+/* fi_tidegate(7): "Its error is reported even if its success would not be (fi_inject, and FI_SELECTIVE_COMPLETION without
+ * FI_COMPLETION); such operations are refused only while the queue holds as many errors." */
 static void silent(void)
 {
 	if (my.rank == 0) {
@@ -135,13 +135,29 @@ static void silent(void)
 	meet_at(send_queue);
 }
 
+/* Far more sends are lost when an endpoint closes than its queue has room for. */
+static void abandoned(void)
+{
+	static char large[1 << 16];
+	if (my.rank == 0)
+		for (int i = 0; i < MANY; i++)
+			OK(fi_send(endpoint, large, sizeof large, NULL, peer, rooms[i]));
+	meet_at(send_queue);
+	OK(fi_close(&endpoint->fid));
+	if (my.rank == 0)
+		errors_are(send_queue, MANY, FI_ECANCELED, false);
+	nothing_is_left(send_queue);
+}
+
 static void body(void)
 {
 	open_queues(&(struct fi_cq_attr){.format = FI_CQ_FORMAT_TAGGED, .size = SIZE});
 	cancelled();
 	truncated();
 	silent();
-	close_queues();
+	abandoned();
+	OK(fi_close(&send_queue->fid));
+	OK(fi_close(&receive_queue->fid));
 }
 
 /* The same where only operations with FI_COMPLETION report success, of an endpoint with one queue. */
@@ -174,7 +190,9 @@ static void selective(void)
 	OK(fi_cancel(&endpoint->fid, rooms[0]));
 	errors_are(receive_queue, SIZE - 1, FI_ETRUNC, false);
 	errors_are(receive_queue, 1, FI_ECANCELED, false);
-	/* A buffer for several comes back, with its last message or without one. */
+	/* A buffer for several comes back, with its last message or without one.
+	 * fi_tidegate(7): "Such a buffer is one piece of memory, and its return is reported also where its messages are
+	 * not." */
 	struct fi_cq_tagged_entry entry;
 	struct iovec piece = {rooms[1], 120};
 	struct fi_msg message = {.msg_iov = &piece, .iov_count = 1, .addr = peer, .context = rooms[1]};
