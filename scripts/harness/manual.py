@@ -5,7 +5,7 @@ A test that checks a sentence of fi_tidegate(7) quotes it in a comment (or a doc
     // fi_tidegate(7): "The sentence as the page shows it, in as many
     // comment lines as it takes."
 
-Spaces do not matter. The quotation ends with the first line that ends with a quotation mark.
+Spaces do not matter. The quotation ends with the next quotation mark.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .paths import ROOT
 
 PAGE = ROOT / "docs" / "man" / "fi_tidegate.7"
 OPENING = 'fi_tidegate(7): "'
-QUOTATION_LINES = 20
-"""Lines that a quotation may take."""
+QUOTATION_LINES = 12
+"""Lines that a quotation takes at most."""
 COMMENT = re.compile(r"^\s*(?://[/!]?|#|\*)? ?")
 ESCAPES = {r"\-": "-", r"\(lq": "“", r"\(rq": "”", r"\(aq": "'", r"\(mu": "×", r"\(bu": "•", r"\(>=": "≥", r"\e": "\\", r"\&": ""}
 FONT = re.compile(r"\\f[BIRP]")
-END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z(“])")
+END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z(“]|fi_|tcp )")
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,9 @@ def quotations(text: str) -> Iterator[str]:
     lines = text.splitlines()
     for number, line in enumerate(lines):
         _, found, rest = line.partition(OPENING)
-        if not found:
-            continue
-        quoted = [rest.rstrip()]
-        for further in lines[number + 1 : number + QUOTATION_LINES]:
-            if quoted[-1].endswith('"'):
-                break
-            quoted.append(COMMENT.sub("", further).rstrip())
-        yield " ".join(" ".join(quoted).removesuffix('"').split())
+        if found:
+            further = (COMMENT.sub("", line) for line in lines[number + 1 : number + QUOTATION_LINES])
+            yield " ".join(" ".join([rest, *further]).partition('"')[0].split())
 
 
 def tests() -> Iterator[Path]:

@@ -21,9 +21,9 @@ fn is_done(world: &mut World, node: usize) -> bool {
 }
 
 // fi_tidegate(7): "It waits for: messages that wait for credits or for room in a mailbox; injected ones that their
-// receivers have no room for, unless these close too; long messages that their receivers have asked for by message; its
-// own remote operations that go by message, until all of each has left; and what peers wait for: reads from its memory
-// by message, the results of their remote operations, receipts and credits."
+// receivers have no room for or that wait behind a fence, unless these close too; long messages that their receivers
+// have asked for by message; its own remote operations that go by message, until all of each has left; and what peers
+// wait for: reads from its memory by message, the results of their remote operations, receipts and credits."
 //
 // Each in a test below: messages that wait for credits, and receipts; injected messages; remote operations; long
 // messages, reads and results.
@@ -220,7 +220,8 @@ fn what_peers_have_begun_to_take_leaves_before_the_endpoint_closes() {
 
 /// Nobody can say when a rendezvous send will be received: its application, which closes, has not been told that it is
 /// sent.
-// fi_tidegate(7): "It does not wait for other sends that no receive has matched, nor for answers to what has left."
+// fi_tidegate(7): "It does not wait for other sends that no receive has matched or that wait behind a fence, nor for
+// answers to what has left." (Fences: `fences.rs`.)
 #[test]
 fn sends_in_the_applications_memory_that_nobody_has_matched_and_answers_are_not_waited_for() {
     for setup in settings(307) {

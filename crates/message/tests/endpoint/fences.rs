@@ -222,6 +222,22 @@ fn closing_waits_for_injected_messages_behind_a_fence_unless_their_receiver_clos
     }
 }
 
+#[test]
+fn an_application_that_counts_on_its_sends_closes_after_those_behind_a_fence() {
+    for setup in settings(509) {
+        let (mut world, _) = with_a_send_open(setup);
+        world.send(0).to(1).tagged(2).bytes(&pattern(2, 100)).fenced().silent().post();
+        world.endpoint(0).begin_closing_after_sends();
+        world.settle();
+        assert!(world.endpoint(0).has_unsent(), "{world}");
+        receive_first(&mut world);
+        let receive = world.receive(1).tagged(2).capacity(100).post();
+        world.settle();
+        assert_eq!(world.bytes(receive), pattern(2, 100), "{world}");
+        assert!(!world.endpoint(0).has_unsent(), "{world}");
+    }
+}
+
 /// fi_tidegate(7): "A message that its receiver has no room for has not completed, injected or not."
 #[test]
 fn messages_that_find_no_room_are_waited_for() {

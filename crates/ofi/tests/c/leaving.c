@@ -25,9 +25,8 @@ static void closes(void)
 		OK_WHEN_ROOM(fi_tsend(my.ep, long_message, LENGTH, NULL, my.peers[1], LONG, long_message));
 		for (int i = 0; i < SHORT; i++)
 			OK_WHEN_ROOM(fi_tinject(my.ep, &i, sizeof i, my.peers[1], 1));
-		/* fi_tidegate(7): "What has not left then is lost: it ends with FI_ECANCELED in the queue of sends, as far as
-		 * that has room, the counter sends_lost counts it, a line on standard error tells it, and tidegate run(1)
-		 * fails."
+		/* fi_tidegate(7): "What has not left then is lost: it ends with FI_ECANCELED in the queue of sends, the
+		 * counter sends_lost counts it, a line on standard error tells it, and tidegate run(1) fails."
 		 *
 		 * A send that is not waited for ends so as well. The rest is in closing.c and in test_open_at_the_end.py. */
 		close_now();
