@@ -14,8 +14,8 @@ pub fn of_parent() -> Errno {
     if is_first(&TOLD) {
         log::print_now(format_args!(
             "process {} was forked and calls an object of libfabric that belongs to its parent: the call fails \
-             (FI_EOPBADSTATE), as all such calls do but fi_close. A child opens a domain of its own: see PROCESSES THAT \
-             DIE in fi_tidegate(7)",
+             (FI_EOPBADSTATE), as all such calls do but fi_close. A child opens a domain of its own: see Forked \
+             children in fi_tidegate(7)",
             std::process::id()
         ));
     }
@@ -29,7 +29,8 @@ pub fn by_handler() -> Errno {
     if is_first(&TOLD) {
         log::print_now(format_args!(
             "process {}: a signal handler has called libfabric while its thread was in another call of the same domain: \
-             the call fails (FI_EBUSY). No call of libfabric is safe in a signal handler: see signals in fi_tidegate(7)",
+             the call fails (FI_EBUSY). No call of libfabric is safe in a signal handler: see Signal \
+             handlers in fi_tidegate(7)",
             std::process::id()
         ));
     }

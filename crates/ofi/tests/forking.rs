@@ -85,6 +85,10 @@ fn a_signal_handler_ends_the_process_or_forks_and_is_refused_else() {
     run("handlers", &[at_each_poll]);
     run("handlers exits", &[at_each_poll, ("FI_TIDEGATE_PROGRESS", "thread")]);
     run("handlers poll", &[at_each_poll, ("FI_TIDEGATE_PROGRESS", "calls")]);
+    if have_libfabric() {
+        let told = text(&output_of("handlers calls", &[at_each_poll]));
+        assert_eq!(told.matches("a signal handler has called libfabric").count(), 1, "{told}");
+    }
     let folder = Folder::new("trace-of-handlers");
     run("handlers poll", &[at_each_poll, ("FI_TIDEGATE_TRACE_DIR", folder.path().to_str().unwrap())]);
 }

@@ -175,7 +175,7 @@ static void exits_in_a_poll_and_closes(enum fi_threading threading)
 	interrupt_a_poll();
 }
 
-/* fi_tidegate(7): "It may fork, too, if the child does not return from the handler." */
+/* fi_tidegate(7): "A handler may fork, too, if the child does not return from it." */
 static void fork_one_that_closes(void)
 {
 	pid_t child = fork();
