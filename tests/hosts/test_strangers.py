@@ -21,8 +21,8 @@ from harness.mpi import Fabric
 
 STEADY, TRAFFIC = PROGRAMS / "steady.c", PROGRAMS / "traffic.c"
 SCRIPT = Path(strangers.__file__)
-SECONDS = 4
-"""How long a job goes on while a stranger tries."""
+SECONDS = 40
+"""How long a job goes on at most while a stranger tries."""
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
 
@@ -49,6 +49,8 @@ class Attack:
     hosts: made.Hosts
     words: Callable[[dict[int, Rank]], list[str | int]]
     """What it is told: the ranks by number."""
+    over: Path
+    """Made when it has done what it can: then the job ends."""
     host: int = 1
     ranks: dict[int, Rank] = field(default_factory=dict)
     said: dict = field(default_factory=dict)
@@ -82,6 +84,7 @@ class Attack:
 
     def end(self) -> dict:
         """What it has done."""
+        self.over.touch()
         if self.child and not self.said:
             self.child.terminate() if self.child.poll() is None else None
             output = self.child.communicate()[0]
@@ -114,16 +117,17 @@ class Attack:
         return ranks
 
 
-def run(attack: Attack, tmp_path: Path, *, seconds: int = SECONDS) -> process.Result:
+def run(attack: Attack) -> process.Result:
     mpi = mpis.mpich()
-    environment = mpi.environment(Fabric.TIDEGATE) | {"FI_TIDEGATE_STATS_DIR": str(tmp_path)}
-    result = made.run(attack.hosts, mpi, 2, [mpi.compile(STEADY), str(seconds)], environment, observe=attack, timeout=60)
+    attack.over.unlink(missing_ok=True)
+    words = [mpi.compile(STEADY), str(SECONDS), attack.over]
+    result = made.run(attack.hosts, mpi, 2, words, mpi.environment(Fabric.TIDEGATE), observe=attack, timeout=60)
     attack.end()
     return result
 
 
-def survives(attack: Attack, tmp_path: Path) -> None:
-    result = run(attack, tmp_path)
+def survives(attack: Attack) -> None:
+    result = run(attack)
     assert result.status == 0 and "all as sent, and nothing else" in result.output, f"{attack.said}\n{result.explain()}"
     assert attack.said.get("sent", 0) > 0 and attack.said["user"] == 65534, attack.said
 
@@ -133,15 +137,16 @@ def survives(attack: Attack, tmp_path: Path) -> None:
 # fi_tidegate(7): "They cannot send messages to an endpoint of this user, or end it, by anything that they see; what they can do who
 # reach the port of its network is said under Strangers."
 def test_another_user_of_the_host_gets_in_by_nothing_that_it_sees(two, tmp_path):
-    attack = Attack(two, lambda ranks: ["guess", two.addresses[0], ranks[0].port], host=0)
-    survives(attack, tmp_path)
+    attack = Attack(two, lambda ranks: ["guess", two.addresses[0], ranks[0].port], tmp_path / "over", host=0)
+    survives(attack)
     assert attack.said["numbers"] > 4, "it sees the names at least"
     assert attack.said["answers"] == 0, "it gets no answer to what it asks for at its own address"
 
 
 # fi_tidegate(7): "It cannot say in a rank's name that it hears another no more, nor join the job as one of its ranks."
 def test_a_thief_of_a_connection_ends_no_rank_and_joins_nothing(two, tmp_path):
-    survives(Attack(two, lambda ranks: ["steal", two.addresses[0], ranks[0].port, ranks[2].port]), tmp_path)
+    attack = Attack(two, lambda ranks: ["steal", two.addresses[0], ranks[0].port, ranks[2].port], tmp_path / "over")
+    survives(attack)
 
 
 # fi_tidegate(7): "libfabric's tcp believes whoever reaches its port, and nothing above it can prevent that: a header of 16 bytes can
@@ -149,11 +154,11 @@ def test_a_thief_of_a_connection_ends_no_rank_and_joins_nothing(two, tmp_path):
 # port takes the place of that one's."
 # If this fails, libfabric has been mended: the page has to say so.
 def test_what_libfabrics_tcp_lets_strangers_do(two, tmp_path):
-    attack = Attack(two, lambda ranks: ["promise", two.addresses[0], ranks[0].port, 200, 1])
-    result = run(attack, tmp_path)
+    attack = Attack(two, lambda ranks: ["promise", two.addresses[0], ranks[0].port, 200, 1], tmp_path / "over")
+    result = run(attack)
     assert result.status == 0 and attack.grown > 150, f"{attack.grown} {attack.said}\n{result.explain()}"
-    attack = Attack(two, lambda ranks: ["acknowledge", two.addresses[0], ranks[0].port])
-    result = run(attack, tmp_path)
+    attack = Attack(two, lambda ranks: ["acknowledge", two.addresses[0], ranks[0].port], tmp_path / "over")
+    result = run(attack)
     assert result.status != 0, f"{attack.said}\n{result.explain()}"
 
 

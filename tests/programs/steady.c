@@ -1,10 +1,12 @@
-// Ranks that exchange messages for a while, each checked, and wait for one all the time that no rank sends.
+// Ranks that exchange messages, each checked, and wait for one all the time that no rank sends, until a file is there, or
+// for so many seconds.
 //
-// usage: steady SECONDS
+// usage: steady SECONDS FILE
 
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { WORDS = 500, ROUND = 1, OF_A_STRANGER = 5 };
 
@@ -16,7 +18,7 @@ static void fail(int rank, const char *what) {
 int main(int count, char **arguments) {
     MPI_Init(&count, &arguments);
     int rank, ranks, sent[WORDS], received[WORDS], stranger[64], rounds = 0, goes_on = 1, came = 0;
-    double end = MPI_Wtime() + (count == 2 ? atof(arguments[1]) : 1);
+    double end = MPI_Wtime() + (count == 3 ? atof(arguments[1]) : 1);
     MPI_Request request;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -30,7 +32,7 @@ int main(int count, char **arguments) {
         for (int i = 0; i < WORDS; i++)
             if (received[i] != rounds * ranks + from)
                 fail(rank, "a message is not as it was sent");
-        goes_on = MPI_Wtime() < end;
+        goes_on = MPI_Wtime() < end && (count < 3 || access(arguments[2], F_OK) != 0);
         MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     MPI_Test(&request, &came, MPI_STATUS_IGNORE);

@@ -34,6 +34,8 @@ pub const HEADER_BYTES: usize = 40;
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
 pub const VERSION: u8 = 7;
+/// Most bytes of a greeting and the like: so a stranger's costs the hash of so many.
+pub const TOLD_MOST: usize = 256;
 /// Bytes of a proof.
 pub const PROOF_BYTES: usize = 8;
 /// Bytes of a [`Load`].
@@ -196,7 +198,7 @@ impl<'a> Batch<'a> {
             Kind::Packets => body.len().is_multiple_of(PACKET_BYTES) && bytes.len() <= BATCH_BYTES,
             Kind::Loaded => Load::split(body).is_some_and(|(.., packets)| packets.len().is_multiple_of(PACKET_BYTES)),
             Kind::Acknowledgement | Kind::Answer | Kind::Severed | Kind::Absent => body.is_empty(),
-            Kind::Hello | Kind::Welcome | Kind::Refusal | Kind::Ping => !body.is_empty(),
+            Kind::Hello | Kind::Welcome | Kind::Refusal | Kind::Ping => (1..=TOLD_MOST).contains(&body.len()),
         };
         if !is_sound {
             return Err(Malformed);
@@ -326,7 +328,9 @@ mod tests {
         assert_eq!(Batch::parse(&bytes), Err(Malformed));
         assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; 63])), Err(Malformed));
         assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; BATCH_BYTES])), Err(Malformed));
-        assert_eq!(Batch::parse(&batch(Kind::Ping, &[])), Err(Malformed));
+        for length in [0, TOLD_MOST + 1] {
+            assert_eq!(Batch::parse(&batch(Kind::Ping, &vec![7; length])), Err(Malformed));
+        }
     }
 
     proptest! {
