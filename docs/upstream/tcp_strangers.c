@@ -12,7 +12,7 @@
  *     replace   a connection in the peer's name: whose messages come now, and what does the stranger get?
  *     hold      messages of which only the beginning comes, one on each of as many connections as there are buffers
  *
- * The last line says what became of the server. */
+ * The server and the peer say each second what they have received; the last line says what became of the server. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <rdma/fabric.h>
@@ -116,7 +116,7 @@ static void exchange(const char *name, int to_parent, int from_parent, const cha
         fail("fi_av_insert", -FI_EINVAL);
     char message[MESSAGE_BYTES];
     snprintf(message, sizeof message, "%s", text);
-    double next_send = now(), next_word = now() + 1, end = now() + 8;
+    double next_send = now(), next_word = now() + 1, end = now() + LIMIT_SECONDS;
     long received = 0, errors = 0, last = 0, is_sending = 0;
     while (now() < end) {
         struct fi_cq_msg_entry entry;
@@ -151,7 +151,7 @@ static void exchange(const char *name, int to_parent, int from_parent, const cha
             next_word += 1, last = received;
         }
     }
-    exit(0);
+    exit(0); /* not reached: the parent ends this process before */
 }
 
 /* ---- the stranger, by plain sockets ---- */
@@ -211,6 +211,7 @@ static void stranger(const char *mode, long mib, int server_pid, struct sockaddr
         int s = try_connect(server, 1, 4711);
         header.op_data = OP_DATA_ACK;
         send(s, &header, sizeof header, MSG_NOSIGNAL);
+        sleep(1);
     } else if (!strcmp(mode, "truncate")) {
         int s = try_connect(server, 1, 4711);
         long before = resident_kib(server_pid);
@@ -228,7 +229,7 @@ static void stranger(const char *mode, long mib, int server_pid, struct sockaddr
         char bytes[sizeof header + MESSAGE_BYTES];
         if (recv(s, bytes, sizeof bytes, MSG_WAITALL) == sizeof bytes)
             printf("stranger: got what was for the peer: \"%s\"\n", bytes + sizeof header);
-        sleep(3);
+        sleep(1);
     } else {
         for (int number = 0; number < BUFFERS; number++) {
             int s = try_connect(server, (uint16_t)(1 + number), 4711);
@@ -267,15 +268,19 @@ int main(int count, char **words) {
     for (int n = 0; n < 2; n++)
         if (write(down[n][1], &names[!n], sizeof names[n]) != sizeof names[n])
             fail("names", 0);
-    usleep(2500000);
+    usleep(1500000);
     stranger(mode, mib, pids[0], &names[0], &names[1]);
     int status;
-    waitpid(pids[0], &status, 0);
-    if (WIFSIGNALED(status))
+    pid_t ended = waitpid(pids[0], &status, WNOHANG);
+    if (ended == pids[0] && WIFSIGNALED(status))
         printf("the server was ended by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (ended == pids[0])
+        printf("the server has ended\n");
     else
-        printf("the server ended by itself\n");
-    kill(pids[1], SIGKILL);
-    waitpid(pids[1], &status, 0);
+        printf("the server goes on\n");
+    for (int n = 0; n < 2; n++) {
+        kill(pids[n], SIGKILL);
+        waitpid(pids[n], &status, 0);
+    }
     return 0;
 }

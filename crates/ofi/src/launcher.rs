@@ -168,8 +168,11 @@ mod tests {
         assert_eq!(job(&[("PMIX_RANK", "3"), ("SLURM_NTASKS", "8")]), told);
     }
 
-    /// What each launcher tells rank 5 of 12, which shares its host with as many ranks as `local` says, if it tells.
-    const LAUNCHERS: &[(&str, &[(&str, &str)], Option<u32>)] = &[
+    /// A launcher, the variables that it sets, and how many ranks of the host follow from them, if that does.
+    type Told = (&'static str, &'static [(&'static str, &'static str)], Option<u32>);
+
+    /// What each launcher tells rank 5 of 12.
+    const LAUNCHERS: &[Told] = &[
         (
             "Open MPI",
             &[("OMPI_COMM_WORLD_SIZE", "12"), ("OMPI_COMM_WORLD_RANK", "5"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "4")],

@@ -146,40 +146,42 @@ fn open_endpoint(
     ports: Option<Ports>,
     parts: Parts,
 ) -> Result<Owned<fid_ep>, String> {
-    let refuse = |(what, code): Failed| failure(loader, what, code);
+    let refuse = |(call, code): Failed| failure(loader, call, code);
     let Some(ports) = ports else { return try_endpoint(offer, parts).map_err(refuse) };
     let seed = std::process::id().wrapping_add(OPENED.fetch_add(1, Ordering::Relaxed));
+    let pause = Duration::from_micros(u64::from(seed % 1000));
     for port in ports.in_turn(seed) {
         if !offer.listen_at(port) {
             return Err(format!("FI_TIDEGATE_PORTS={ports}: {} does not listen at ports", offer.provider()));
         }
-        let mut tries = 1;
-        loop {
-            match try_endpoint(offer, parts) {
-                // Another process has the port. If that shows only when we listen, both have bound it at the same
-                // time, and the kernel may have refused both.
-                Err((call, code)) if code == -FI_EADDRINUSE && (call != "fi_enable" || tries == TRIES_TO_LISTEN) => {
-                    break;
-                }
-                Err((_, code)) if code == -FI_EADDRINUSE => {
-                    tries += 1;
-                    std::thread::sleep(Duration::from_micros(u64::from(seed % 1000)));
-                }
-                Err((_, code)) if code == -FI_EACCES => {
-                    return Err(format!("FI_TIDEGATE_PORTS={ports}: port {port}: {}", text(loader, FI_EACCES)));
-                }
-                done => return done.map_err(refuse),
-            }
+        let opened = try_port(offer, parts, pause);
+        match opened.map_err(|failed| format!("FI_TIDEGATE_PORTS={ports}: port {port}: {}", refuse(failed)))? {
+            Some(endpoint) => return Ok(endpoint),
+            None => continue,
         }
     }
     Err(format!(
-        "FI_TIDEGATE_PORTS={ports} has no free port here: each endpoint of a host takes one (Open MPI has two in a process)"
+        "FI_TIDEGATE_PORTS={ports} has no free port here: each endpoint of a host takes one (Open MPI: two a process)"
     ))
+}
+
+/// An endpoint at the port that the offer has; `None`: another process listens there.
+fn try_port(offer: &Offer, parts: Parts, pause: Duration) -> Result<Option<Owned<fid_ep>>, Failed> {
+    for _ in 0..TRIES_TO_LISTEN {
+        match try_endpoint(offer, parts) {
+            Ok(endpoint) => return Ok(Some(endpoint)),
+            // Another process had bound it too, and the kernel may have refused both as they began to listen.
+            Err(("fi_enable", code)) if code == -FI_EADDRINUSE => std::thread::sleep(pause),
+            Err((_, code)) if code == -FI_EADDRINUSE => break,
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(None)
 }
 
 /// An endpoint that is bound and enabled.
 fn try_endpoint(offer: &Offer, (domain, vector, queue): Parts) -> Result<Owned<fid_ep>, Failed> {
-    // SAFETY: the calls of fi_endpoint(3), in their order; the objects are open, and the endpoint is closed before them.
+    // SAFETY: the calls of fi_endpoint(3), in their order; the objects are open, and the endpoint is closed before.
     unsafe {
         let (ops, mut object) = ((*domain.get()).ops, null_mut());
         let code = (*ops).endpoint.map_or(-FI_ENOSYS, |open| open(domain.get(), offer.info(), &mut object, null_mut()));
