@@ -12,7 +12,8 @@
 //!   (`Rooms::raise_fence`), so a send finds out where it finds no room; a remote operation compares one number.
 //! - F4: Operations here count towards the bound on outstanding operations when one more is to wait.
 
-use crate::operation::{Context, Submission, Target};
+use crate::operation::{Context, Target};
+use crate::submission::Submission;
 use std::collections::{BTreeMap, VecDeque};
 use tidegate_flow::PeerId;
 
@@ -184,7 +185,7 @@ mod tests {
         for (name, is_fenced) in [(1, true), (2, false), (3, false)] {
             push(&mut fences, A, name, is_fenced);
         }
-        let mut take = |fences: &mut Fences<Bytes>, name| fences.take_named(name, |context| context.0).map(|it| it.0);
+        let take = |fences: &mut Fences<Bytes>, name| fences.take_named(name, |context| context.0).map(|it| it.0);
         assert_eq!((take(&mut fences, 1), take(&mut fences, 1)), (Some(A), None));
         assert_eq!((take(&mut fences, 3), fences.waiting()), (Some(A), 1));
         assert_eq!((pop(&mut fences, A, true), fences.holds(A), fences.are_raised()), (Some((2, true)), false, false));

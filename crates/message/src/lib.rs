@@ -3,8 +3,8 @@
 //!
 //! A tour of the modules, from below:
 //!
-//! - `operation`, `completion`, [`Counter`], [`Link`]: what comes in and goes out: operations, completions, counters,
-//!   the environment.
+//! - `operation`, `submission`, `completion`, [`Counter`], [`Link`]: what comes in and goes out: operations,
+//!   completions, counters, the environment.
 //! - `wire`: what messages look like in packets.
 //! - `collections`, `heap`, `account`, `memory`: lists and indices; what memory costs, and how receive memory is
 //!   divided.
@@ -45,6 +45,7 @@ mod payload;
 mod presence;
 mod rma;
 mod sequence;
+mod submission;
 #[cfg(test)]
 mod testing;
 mod waits;
@@ -63,9 +64,10 @@ pub use memory::EndpointError;
 pub use open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
-    ReadRequest, Receive, RemoteTarget, Send, Source, Space, Submission, Target, TryAgain, WriteRequest,
+    ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
 pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_valid};
+pub use submission::Submission;
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};
 pub use waits::{PeerWait, ROWS_MOST as WAITS_MOST, WaitCause};

@@ -169,8 +169,8 @@ impl Active {
         });
     }
 
-    /// Cancels the receive of this context; of several, the oldest that has not matched. Or else an operation that waits
-    /// behind a fence. Returns whether there was one.
+    /// Cancels the receive of this context; of several, the oldest that has not matched. Or else an operation that
+    /// waits behind a fence. Returns whether there was one.
     pub fn cancel(&mut self, context: *mut c_void) -> bool {
         let tickets = &self.tickets;
         self.engine.cancel_named(context.addr(), |ticket| tickets.application_context(ticket).addr())

@@ -17,12 +17,11 @@
 //!    Operations that need no packet still go on and are reported; those that need one wait for the reader of this
 //!    queue.
 
-use crate::bindings::{FI_EAVAIL, fid_cq};
+use crate::bindings::fid_cq;
 use crate::completion::{Entry, Failed};
 use crate::completions::Completions;
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
-use crate::errno::Errno;
 use crate::lock::{Entered, Guarded};
 use crate::object::{Fid, Object};
 use crate::sleepers::{Sleepers, moment};
@@ -143,26 +142,6 @@ impl CompletionQueue {
         self.state.get(entered).completions.push_error(failed, unsolicited);
         self.wake(entered);
         self.state.get(entered).completions.is_full_of_errors()
-    }
-
-    /// Takes the error that a read has stopped at. If the queue was full of errors, its endpoints accept operations
-    /// again.
-    pub fn take_error(&self, entered: &mut Entered) -> Option<Failed> {
-        let completions = &mut self.state.get(entered).completions;
-        if completions.readable() != Err(Errno(FI_EAVAIL)) {
-            return None;
-        }
-        let was_full = completions.is_full_of_errors();
-        let failed = completions.take_error();
-        if was_full && !completions.is_full_of_errors() {
-            for endpoint in self.state.get(entered).endpoints.clone() {
-                endpoint.accept_for(self, entered);
-            }
-        }
-        if self.state.get(entered).awaited {
-            self.resume(entered);
-        }
-        failed
     }
 
     /// Whether threads other than this one sleep here and nobody has rung to wake them.

@@ -1,6 +1,7 @@
 //! Reading a completion queue or a counter, which is what makes progress, and waiting until there is something to read.
 
 use crate::bindings::{FI_EAVAIL, FI_ETIMEDOUT};
+use crate::completion::Failed;
 use crate::completion_queue::CompletionQueue;
 use crate::completions::Room;
 use crate::counter::Counter;
@@ -102,6 +103,26 @@ impl CompletionQueue {
         })
     }
 
+    /// Takes the error that a read has stopped at. If the queue was full of errors, its endpoints accept operations
+    /// again.
+    pub fn take_error(&self, entered: &mut Entered) -> Option<Failed> {
+        let completions = &mut self.state.get(entered).completions;
+        if completions.readable() != Err(Errno(FI_EAVAIL)) {
+            return None;
+        }
+        let was_full = completions.is_full_of_errors();
+        let failed = completions.take_error();
+        if was_full && !completions.is_full_of_errors() {
+            for endpoint in self.state.get(entered).endpoints.clone() {
+                endpoint.accept_for(self, entered);
+            }
+        }
+        if self.state.get(entered).awaited {
+            self.resume(entered);
+        }
+        failed
+    }
+
     /// The application has so many more completions.
     #[inline(always)]
     fn told<R: Recording>(&self, found: usize, entered: &mut Entered) -> isize {
@@ -115,7 +136,7 @@ impl CompletionQueue {
     /// There is room for unsolicited completions again. Threads that sleep while packets were left in the mailbox for
     /// want of that room may have to wake.
     #[cold]
-    pub fn resume(&self, entered: &mut Entered) {
+    fn resume(&self, entered: &mut Entered) {
         self.state.get(entered).awaited = false;
         for endpoint in self.state.get(entered).endpoints.clone() {
             endpoint.look_after_sleepers(entered);

@@ -10,9 +10,7 @@ use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
-use crate::operation::{
-    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Submission, Target, TryAgain,
-};
+use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target};
 use crate::rma::{AtomicError, AtomicInput, RemoteOperation, atomic_apply};
 use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;
@@ -47,16 +45,6 @@ impl Part {
 }
 
 impl<L: Link> Endpoint<L> {
-    /// Remote atomic. All places must be on the same target.
-    pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.check_room()?;
-        if self.fences.are_raised() {
-            return self.submit_in_turn(Submission::Atomic(atomic));
-        }
-        self.start_atomic(atomic);
-        Ok(())
-    }
-
     /// Starts an atomic.
     #[inline]
     pub(super) fn start_atomic(&mut self, atomic: AtomicRequest<L::Buffer>) {

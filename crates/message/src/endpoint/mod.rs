@@ -4,18 +4,19 @@
 //! each other, nor of this. Each file here says what follows in one part from what has happened in another. They have a
 //! direction; from below:
 //!
-//! - `ending`, `departure`: operations end, peers are lost.
+//! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
 //! - `ordering`, `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
 //!   messages and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
-//! - `fencing`: operations that wait for earlier ones to the same target.
+//! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
 mod announcing;
 mod atomics;
 mod carrying;
+mod choosing;
 mod closing;
 mod deferring;
 mod delivering;
@@ -37,6 +38,7 @@ mod remote;
 mod requesting;
 mod resuming;
 mod sending;
+mod starting;
 mod streaming;
 mod submit;
 mod window;

@@ -11,7 +11,7 @@ use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link, RemoteMemory, TransferId, TransferStatus};
 use crate::malformed::Malformed;
-use crate::operation::{Access, ReadRequest, RemoteTarget, Submission, Target, TryAgain, WriteRequest};
+use crate::operation::{Access, ReadRequest, RemoteTarget, Target, WriteRequest};
 use crate::rma::{RemoteOperation, UnfinishedRead, WriteRest, pieces};
 use crate::wire::{Read, Reply, Status, Write, WriteNotice};
 use std::ops::Range;
@@ -35,24 +35,6 @@ impl<L: Link> Endpoint<L> {
     /// wants this keeps the link from giving direct access.
     pub fn count_writes(&mut self, count: bool) {
         self.rma.counts_writes = count;
-    }
-
-    /// RMA write. All places must be on the same target.
-    pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.check_room()?;
-        if self.refuses_injected(&write) {
-            return Err(TryAgain);
-        }
-        if self.fences.are_raised() {
-            return self.submit_in_turn(Submission::Write(write));
-        }
-        self.start_write(write, true);
-        Ok(())
-    }
-
-    /// Whether a write is injected, and its target has not answered us yet.
-    pub(super) fn refuses_injected(&mut self, write: &WriteRequest<L::Buffer>) -> bool {
-        write.inject && write.to.iter().any(|&(target, _)| self.must_greet_target(target))
     }
 
     /// Starts a write, by message or, if it `may_be_direct`, straight into the target's memory.
@@ -119,16 +101,6 @@ impl<L: Link> Endpoint<L> {
         for _ in 0..pieces(bytes) {
             self.request(peer, rest.next_piece(), key, answer_cost(0));
         }
-    }
-
-    /// RMA read. All places must be on the same target.
-    pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.check_room()?;
-        if self.fences.are_raised() {
-            return self.submit_in_turn(Submission::Read(read));
-        }
-        self.start_read(read, true);
-        Ok(())
     }
 
     /// Starts a read, by message or, if it `may_be_direct`, straight from the target's memory.

@@ -1,16 +1,17 @@
-//! Messages to send and receives to post: where the application comes in.
+//! Messages to send, remote operations, and receives to post: where the application comes in.
 
 use super::Endpoint;
 use crate::completion::Failure;
-use crate::counter::Counter;
 use crate::egress::Step;
 use crate::envelope::Pattern;
-use crate::link::{Buffer, Link};
+use crate::fence::Places;
+use crate::link::Link;
 use crate::matching::MatchQueue;
-use crate::memory::Memory;
 use crate::operation::{
-    Context, MatchFlags, MultiReceive, Queue, Receive, RemoteTarget, Send, Source, Submission, Target, TryAgain,
+    AtomicRequest, Context, MatchFlags, MultiReceive, Queue, ReadRequest, Receive, Send, Source, Target, TryAgain,
+    WriteRequest,
 };
+use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -55,49 +56,66 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Takes room in the receiver's window for a message, if it may be sent eagerly.
-    #[inline]
-    pub(super) fn take_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
-        let length = send.buffer.len();
-        !send.delivery
-            && self.deferral.rooms.take_eagerly(to, length, send.inject, Memory::<L::Buffer>::eager_cost(length))
-    }
-
-    /// Learns the receiver's window before the first message to it, and then takes room as
-    /// [`take_room`](Self::take_room).
-    #[cold]
-    #[inline(never)]
-    fn meet_with_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
-        if self.deferral.rooms.is_met(to) {
-            return false;
+    /// RMA write. All places must be on the same target.
+    pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        if self.refuses_injected(&write) {
+            return Err(TryAgain);
         }
-        if send.inject && self.link.must_greet(to) {
-            return false;
+        if self.fences.are_raised() {
+            return self.submit_in_turn(Submission::Write(write));
         }
-        self.meet(to);
-        self.take_room(to, send)
+        self.start_write(write, true);
+        Ok(())
     }
 
-    /// Whether nothing can leave to a peer before it has answered us for the first time. An injected message counts as
-    /// sent, and who has sent all may make no progress any more: it is refused until the peer has answered.
+    /// RMA read. All places must be on the same target.
+    pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        if self.fences.are_raised() {
+            return self.submit_in_turn(Submission::Read(read));
+        }
+        self.start_read(read, true);
+        Ok(())
+    }
+
+    /// Remote atomic. All places must be on the same target.
+    pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        if self.fences.are_raised() {
+            return self.submit_in_turn(Submission::Atomic(atomic));
+        }
+        self.start_atomic(atomic);
+        Ok(())
+    }
+
+    /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target
+    /// stay behind it. Remote operations that are fenced go by message, so that they come behind earlier messages.
+    pub fn submit_fenced(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        let Some(target) = operation.target() else { return Ok(()) };
+        if self.fences.holds(target) || self.is_under_way_to(target, &mut Places::default()) {
+            return self.wait_behind_fence(target, operation, true);
+        }
+        match operation {
+            Submission::Send(send) => self.send(send),
+            Submission::Write(write) if self.refuses_injected(&write) => Err(TryAgain),
+            other => {
+                self.start(other, true);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts a remote operation, or lets it wait if its target is behind a fence.
     #[cold]
-    fn must_greet(&mut self, to: PeerId) -> bool {
-        let rooms = &self.deferral.rooms;
-        (!rooms.is_met(to) || rooms.is_stranger(to)) && self.link.must_greet(to)
-    }
-
-    /// The same of the target of an injected remote operation.
-    pub(super) fn must_greet_target(&mut self, target: RemoteTarget) -> bool {
-        matches!(target.to, Target::Peer(peer) if self.must_greet(peer))
-    }
-
-    /// A message that is too long for the mailbox, or finds no room.
-    pub(super) fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        self.count(Counter::BytesSent, send.buffer.len() as u64);
-        match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
-            true if self.carry(to, &send) => {}
-            true => self.announce(to, send),
-            false => self.defer_eager(to, send),
+    pub(super) fn submit_in_turn(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
+        match operation.target().filter(|&target| self.fences.holds(target)) {
+            Some(target) => self.wait_behind_fence(target, operation, false),
+            None => {
+                self.start(operation, false);
+                Ok(())
+            }
         }
     }
 
