@@ -54,7 +54,7 @@ impl Addresses {
 
     /// Fails if the process of this address has other settings than ours, and tells the user.
     pub fn check_settings(&self, settings: &Settings, address: &Address) -> Result<()> {
-        check_settings(&settings.flow(self.expected), address).map_err(|error| {
+        check_settings(&settings.flow(self.expected).0, address).map_err(|error| {
             log::trouble(FI_LOG_AV, &error.to_string());
             Errno::of_link(&error)
         })

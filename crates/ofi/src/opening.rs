@@ -41,7 +41,18 @@ impl Endpoint {
             return Ok(());
         }
         let settings = &self.domain.settings;
-        let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.expected));
+        let expected = self.vector.get().map_or(0, |vector| vector.expected);
+        let (flow, is_cut) = settings.flow(expected);
+        if is_cut {
+            log::trouble(
+                FI_LOG_EP_CTRL,
+                &format!(
+                    "the application expects {expected} addresses (fi_av_attr.count), and this endpoint has places for {} \
+                     peers, which take 64 MiB in /dev/shm: if more are to communicate, set FI_TIDEGATE_PEERS",
+                    flow.peers
+                ),
+            );
+        }
         let mut config = ShmConfig::new(flow.clone());
         config.bulk = settings.bulk;
         config.bounce_buffers = settings.bounce_buffers;

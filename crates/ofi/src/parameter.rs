@@ -19,15 +19,16 @@ use tidegate_link::{
 };
 use tidegate_message::TurnRules;
 use tidegate_message::flow::{
-    BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST,
-    SchemeName,
+    BUFFER_BYTES_MOST, Buffers, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName,
 };
 
 mod chunks;
+mod peers;
 mod rows;
 mod values;
 
 pub use chunks::ChunkSettings;
+use peers::PEERS_MOST;
 use rows::*;
 use values::*;
 pub use values::{Misfit, Progress, TraceSettings};
@@ -196,27 +197,12 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
 const RECEIVE_MEMORY: usize = 64 << 20;
 /// The most chunks that may be under way: as many reads a network is opened for.
 const CHUNKS_MOST_MOST: u32 = 1024;
-/// Peers that find room beside those that the launcher or the application has told of: spawned processes, tools.
-const PEERS_SPARE: u32 = 16;
-/// The link's header field for a peer has 20 bits.
-const PEERS_MOST: u32 = 0xf_ffff;
 
 impl Settings {
     /// The bound on receive memory in bytes, `least` being the smallest that is legal. A value that the user gave is
     /// returned as it is: the endpoint refuses it if it is too small.
     pub fn receive_memory(&self, least: usize) -> usize {
         self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
-    }
-
-    /// The configuration of flow control. `expected` is how many addresses the application expects in its address
-    /// vector; it counts where the launcher does not tell the number of ranks.
-    pub fn flow(&self, expected: usize) -> Config {
-        let expected = u32::try_from(expected).unwrap_or(PEERS_MOST).max(1);
-        let known = self.job.size.unwrap_or(expected);
-        let peers = self.peers.unwrap_or(known.saturating_add(PEERS_SPARE).min(PEERS_MOST));
-        let buffers = self.buffers.of(self.scheme);
-        let config = Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots);
-        Config { piggyback: self.piggyback, buffers, ..config }
     }
 }
 
@@ -226,7 +212,7 @@ impl Settings {
     pub fn parse(value_of: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Refusal> {
         let settings = Settings::each(value_of).map_err(Refusal::Value)?;
         // Flow control checks the values that depend on each other.
-        settings.flow(1).regions().map_err(Refusal::Combination)?;
+        settings.flow(1).0.regions().map_err(Refusal::Combination)?;
         Ok(settings)
     }
 
@@ -417,7 +403,7 @@ mod tests {
         let buffers = |pairs: &[(&str, &str)]| {
             let value_of =
                 |asked: &str| pairs.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).into());
-            Settings::parse(value_of).map(|settings| settings.flow(1).buffers).map_err(|refusal| refusal.to_string())
+            Settings::parse(value_of).map(|settings| settings.flow(1).0.buffers).map_err(|refusal| refusal.to_string())
         };
         for scheme in SchemeName::WITH_BUFFERS {
             assert_eq!(buffers(&[("scheme", scheme.name())]), Ok(Buffers::of(*scheme)));
@@ -454,17 +440,5 @@ mod tests {
             let said = with("credit_slots", value).unwrap_err();
             assert!(said.contains(&format!("FI_TIDEGATE_CREDIT_SLOTS={value}")), "{said}");
         }
-    }
-
-    #[test]
-    fn peers_follow_the_user_then_the_launcher_then_the_application() {
-        let mut settings = Settings::parse(|_| None).unwrap();
-        settings.job.size = None;
-        assert_eq!(settings.flow(4).peers, 20);
-        assert_eq!(settings.flow(0).peers, 17);
-        settings.job.size = Some(8);
-        assert_eq!(settings.flow(4).peers, 24);
-        settings.peers = Some(3);
-        assert_eq!(settings.flow(4).peers, 3);
     }
 }
