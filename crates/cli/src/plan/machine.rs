@@ -15,8 +15,8 @@ pub const BUNDLED: &str = include_str!("machine.toml");
 /// time. Without any a seed would decide nothing, and processes that keep step would hide what a mailbox is for.
 const NOISE: Noise = Noise { interval: Time::from_microseconds(1000), duration: Time::from_microseconds(25) };
 
-/// Places for processes beyond those of the job with which a plan counts, unless the user says. The library has room for
-/// several endpoints of each process; what needs the least memory needs no more than this, so the options say it.
+/// Places for processes beyond those of the job with which a plan counts, unless the user says. The library has room
+/// for several endpoints of each process; a plan for the least memory does without, and its options say so.
 pub const PEERS_SPARE: u32 = 16;
 
 /// A machine.

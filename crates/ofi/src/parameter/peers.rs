@@ -5,8 +5,8 @@
 //! the mailbox is reserved in /dev/shm when the endpoint opens, and receive memory is divided among all peers. So they
 //! are given as long as the mailbox takes no more than [`ROOMY_BYTES`], as much as the bounce buffers take by default,
 //! and what is fixed for all of them no more than a part of the receive memory ([`SHARE`]). With the default slots and
-//! bound that is 256 peers (5 of 64 MiB): four endpoints of each of 60 ranks, two of each of 120. In any case there is a
-//! place for each rank and [`SPARE`] more, and in a small job for [`LEAST`], since one rank may start many processes.
+//! bound that is 256 peers (5 of 64 MiB): four endpoints of each of 60 ranks, two of each of 120. In any case there is
+//! a place for each rank and [`SPARE`] more, and in a small job for [`LEAST`], since one rank may start many processes.
 
 use super::Settings;
 use tidegate_message::flow::{Config, PACKET_BYTES};
