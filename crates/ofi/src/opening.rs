@@ -99,7 +99,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// How flow control is configured. The user is told if the application expects more addresses than there are places.
+    /// How flow control is configured. The user is told if the application expects more addresses than there are
+    /// places.
     fn flow(&self) -> Config {
         let expected = self.vector.get().map_or(0, |vector| vector.expected);
         let (flow, is_cut) = self.domain.settings.flow(expected);

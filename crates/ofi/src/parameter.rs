@@ -19,7 +19,8 @@ use tidegate_link::{
 };
 use tidegate_message::TurnRules;
 use tidegate_message::flow::{
-    BUFFER_BYTES_MOST, Buffers, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName,
+    BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, PACKET_BYTES, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST,
+    RETRY_TIMER_MOST, SchemeName,
 };
 
 mod chunks;
@@ -28,7 +29,7 @@ mod rows;
 mod values;
 
 pub use chunks::ChunkSettings;
-use peers::PEERS_MOST;
+use peers::{PEERS_MOST, Peers};
 use rows::*;
 use values::*;
 pub use values::{Misfit, Progress, TraceSettings};
@@ -203,6 +204,25 @@ impl Settings {
     /// returned as it is: the endpoint refuses it if it is too small.
     pub fn receive_memory(&self, least: usize) -> usize {
         self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
+    }
+
+    /// The configuration of flow control, and whether it is for fewer peers than the application has hinted at.
+    /// `expected` is how many addresses the application expects in its address vector; it counts where the launcher
+    /// does not tell the number of ranks.
+    pub fn flow(&self, expected: usize) -> (Config, bool) {
+        let mailbox =
+            |peers| self.flow_for(peers).regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
+        let peers = match self.peers {
+            Some(number) => Peers { number, is_cut: false },
+            None => Peers::by_default(self.job.size, expected, self.receive_memory(0), mailbox),
+        };
+        (self.flow_for(peers.number), peers.is_cut)
+    }
+
+    fn flow_for(&self, peers: u32) -> Config {
+        let buffers = self.buffers.of(self.scheme);
+        let config = Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots);
+        Config { piggyback: self.piggyback, buffers, ..config }
     }
 }
 
@@ -440,5 +460,20 @@ mod tests {
             let said = with("credit_slots", value).unwrap_err();
             assert!(said.contains(&format!("FI_TIDEGATE_CREDIT_SLOTS={value}")), "{said}");
         }
+    }
+
+    #[test]
+    fn peers_follow_the_user_then_the_launcher_then_the_application() {
+        let mut settings = Settings::parse(|_| None).unwrap();
+        settings.job.size = None;
+        assert_eq!(settings.flow(100).0.peers, 116);
+        settings.job.size = Some(100);
+        assert_eq!(settings.flow(4).0.peers, 256);
+        for scheme in [SchemeName::Preposted, SchemeName::Growing] {
+            settings.scheme = scheme;
+            assert_eq!(settings.flow(4).0.peers, 116, "{scheme}: a place each costs many buffers");
+        }
+        settings.peers = Some(3);
+        assert_eq!(settings.flow(4).0.peers, 3);
     }
 }
