@@ -109,41 +109,33 @@ impl Domain {
     /// signal handler that has interrupted a call of its own thread ([`Refusal`]).
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let _inside = match self.lock.acquire() {
-            Ok(inside) => inside,
-            Err(refusal) => return refuse(refusal).code(),
-        };
-        if !self.lock.admits() {
-            return refuse(self.lock.refusal());
-        }
-        // In a forked child this would wake the parent's.
-        if let Some(pilot) = &self.pilot {
-            pilot.note_call();
-        }
-        self.run_admitted(body)
+        errno::code(self.call(body))
     }
 
     /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
     /// domain: inside, it would keep all other threads out for as long as other processes run.
     #[inline(always)]
     pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let inside = match self.lock.acquire() {
-            Ok(inside) => inside,
-            Err(refusal) => return refuse(refusal).code(),
-        };
-        if let Some(pilot) = &self.pilot {
-            pilot.note_call();
-        }
-        let outcome = self.run_unconverted(body);
-        drop(inside);
-        match outcome {
-            Ok(value) => value,
+        match self.call(body) {
             Err(GIVE_WAY) => {
                 self.give_way();
                 TRY_AGAIN.code()
             }
-            Err(errno) => errno.code(),
+            outcome => errno::code(outcome),
         }
+    }
+
+    #[inline(always)]
+    fn call(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
+        let _inside = self.lock.acquire().map_err(refuse)?;
+        if !self.lock.admits() {
+            return Err(refuse(self.lock.refusal()));
+        }
+        // In a forked child this would wake the parent's.
+        if let Some(pilot) = &self.pilot {
+            pilot.note_call();
+        }
+        self.run_admitted(body)
     }
 
     #[cold]
@@ -204,15 +196,10 @@ impl Domain {
     /// Runs the body with the lock held. Whether it may come in at all is looked at only now: another call may have
     /// panicked while this one waited for the lock.
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        errno::code(self.run_unconverted(body))
-    }
-
-    #[inline(always)]
-    fn run_unconverted(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
         if !self.lock.admits() {
-            return Err(refuse(self.lock.refusal()));
+            return refuse(self.lock.refusal()).code();
         }
-        self.run_admitted(body)
+        errno::code(self.run_admitted(body))
     }
 
     #[inline(always)]

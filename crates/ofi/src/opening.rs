@@ -41,7 +41,7 @@ impl Endpoint {
             return Ok(());
         }
         let settings = &self.domain.settings;
-        let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.expected));
+        let flow = self.flow();
         let mut config = ShmConfig::new(flow.clone());
         config.bulk = settings.bulk;
         config.bounce_buffers = settings.bounce_buffers;
@@ -97,6 +97,24 @@ impl Endpoint {
         self.state.get(entered).active = Some(active);
         self.register_regions(entered);
         Ok(())
+    }
+
+    /// How flow control is configured. The user is told if the application expects more addresses than there are
+    /// places.
+    fn flow(&self) -> Config {
+        let expected = self.vector.get().map_or(0, |vector| vector.expected);
+        let (flow, is_cut) = self.domain.settings.flow(expected);
+        if is_cut {
+            log::trouble(
+                FI_LOG_EP_CTRL,
+                &format!(
+                    "the application expects {expected} addresses (fi_av_attr.count), and this endpoint has places for {} \
+                     peers, which take 64 MiB in /dev/shm: if more are to communicate, set FI_TIDEGATE_PEERS",
+                    flow.peers
+                ),
+            );
+        }
+        flow
     }
 
     /// The network to other hosts, if the user and the launcher say that one is needed.

@@ -108,9 +108,10 @@ pub(super) const RX_MEMORY: Parameter = Parameter {
 };
 pub(super) const PEERS: Parameter = Parameter {
     name: "peers",
-    default: "ranks of the job as the launcher tells, else the number of addresses that fi_av_open is told, plus 16",
-    allowed: "a number of processes from 1 to 1048575",
-    help: "How many other processes may exchange messages with this one over its life",
+    default: "4 for each rank of the job as the launcher tells and 16 more, at least 64, as long as the mailbox takes no more than \
+              1 MiB, else ranks + 16; without a launcher the number of addresses that fi_av_open is told plus 16",
+    allowed: "a number of endpoints from 1 to 1048575",
+    help: "How many endpoints of other processes may exchange messages with an endpoint at a time; a process may have several",
 };
 pub(super) const BULK: Parameter = Parameter {
     name: "bulk",
