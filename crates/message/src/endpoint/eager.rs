@@ -26,26 +26,20 @@ impl<L: Link> Endpoint<L> {
         self.send_short(to, send)
     }
 
-    /// An eager message is not short, or has not left because of this.
+    /// An eager message is not short, or has not left because of this. `may_refuse`: an injected one need not be kept.
     #[inline(never)]
     pub(super) fn go_on_eagerly(
         &mut self,
         to: PeerId,
         send: Send<L::Buffer>,
         step: Option<Step>,
+        may_refuse: bool,
     ) -> Result<(), TryAgain> {
-        if send.inject && self.must_hold(to, &send, step.as_ref()) {
+        if send.inject && may_refuse && self.must_hold(to, &send, step.as_ref()) {
             let cost = Memory::<L::Buffer>::eager_cost(send.buffer.len());
             self.deferral.rooms.put_back(to, cost);
             return Err(TryAgain);
         }
-        self.leave_eagerly(to, send, step);
-        Ok(())
-    }
-
-    /// The same for a message that waits here if it has to.
-    #[inline(always)]
-    pub(super) fn leave_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) {
         self.count_eager(&send);
         let inject = send.inject;
         let message = Outgoing::eager(send);
@@ -56,6 +50,7 @@ impl<L: Link> Endpoint<L> {
         if let Some(message) = left {
             self.announce_instead(to, message, inject);
         }
+        Ok(())
     }
 
     /// An eager message leaves, or waits to leave.

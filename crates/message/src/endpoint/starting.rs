@@ -1,7 +1,6 @@
 //! Operations that have waited behind a fence start.
 
 use super::Endpoint;
-use crate::egress::Step;
 use crate::link::Link;
 use crate::operation::{Send, Target};
 use crate::submission::Submission;
@@ -26,10 +25,8 @@ impl<L: Link> Endpoint<L> {
         if !self.take_room(to, &send) {
             return self.send_otherwise(to, send);
         }
-        match self.begin_eagerly(to, &send) {
-            Some(Step::Sent) => self.count_eager(&send),
-            step => self.leave_eagerly(to, send, step),
-        }
+        let accepted = self.go_on_eagerly(to, send, None, false);
+        debug_assert!(accepted.is_ok(), "only what may be refused is");
     }
 
     /// Starts the operations to a target that need not wait any more (F2).

@@ -27,7 +27,7 @@ impl<L: Link> Endpoint<L> {
         }
         let step = self.begin_eagerly(to, &send);
         if step != Some(Step::Sent) {
-            return self.go_on_eagerly(to, send, step);
+            return self.go_on_eagerly(to, send, step, true);
         }
         self.count_eager(&send);
         Ok(())
