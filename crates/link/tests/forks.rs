@@ -173,7 +173,7 @@ fn role_has_a_child_that_meddles() {
         }
         let Err(WriteError::Unreachable(why)) = write(&mut link, to_stranger, &packet(9)) else { return false };
         link.release(to);
-        link.withdraw_region(7);
+        let _ = link.withdraw_region(7);
         link.tell_window(1);
         assert!(link.peer(&newcomer).unwrap_err().to_string().contains("belongs to its parent"));
         let are_copies = link.is_forked() && stranger.is_forked();

@@ -66,11 +66,12 @@ pub enum TransferStatus {
     Done,
     /// An event will tell.
     Pending,
-    /// Our memory cannot be read or written, or the lengths do not fit. Also what an event says of a peer that lives and
-    /// whose memory has got out of reach meanwhile.
+    /// Our memory cannot be read or written, or the lengths do not fit. Also what an event says of a peer that lives
+    /// and whose memory has got out of reach meanwhile.
     Failed,
     /// The peer's memory, or this part of it, cannot be reached in this way: nothing of the transfer counts, and the
-    /// data must go another way. As an event it says that the peer is gone: its departure ends what the transfer was for, and names it.
+    /// data must go another way. As an event it says that the peer is gone: its departure ends what the transfer was
+    /// for, and names it.
     Unreachable,
 }
 

@@ -123,8 +123,8 @@ impl Presence {
         self.is_closing = true;
     }
 
-    /// Closing waits for all sends, not only for the copied ones. `others`: the peers of those that are not copied, once
-    /// for each send.
+    /// Closing waits for all sends, not only for the copied ones. `others`: the peers of those that are not copied,
+    /// once for each send.
     pub(crate) fn await_all_sends(&mut self, others: impl Iterator<Item = PeerId>) {
         if !std::mem::replace(&mut self.awaits_all_sends, true) {
             others.for_each(|peer| self.keep_send(peer));

@@ -16,69 +16,26 @@
 //! another program, a write through it moves nothing.
 //!
 //! **Memory that only its own process reaches.** The system copies nothing out of some memory, although its process may
-//! use it (`memfd_secret`, mappings of devices), and says what it says of memory that is not there. So where the fault is
-//! the peer's, the transfer goes another way, in which the peer copies by itself; where it is ours, the operation fails.
-//! Which of the two it is, the system does not tell: see [`PeerMemory::whose_fault`]. One such transfer says little about the
-//! next, but transfers that fault one after the other are tried ever more rarely (`Faults`).
+//! use it (`memfd_secret`, mappings of devices), and says what it says of memory that is not there. So where the fault
+//! is the peer's, the transfer goes another way, in which the peer copies by itself; where it is ours, the operation
+//! fails. Which of the two it is, the system does not tell: see [`PeerMemory::whose_fault`]. One such transfer says
+//! little about the next, but transfers that fault one after the other are tried ever more rarely (`Faults`).
 //!
 //! **A process whose first thread has ended** lives, but the system finds no memory under its id any more (`ESRCH`). So
 //! an error says that memory cannot be reached, not that the peer is gone: the transfer is done another way, and from
 //! then on all of this peer's.
 
+use super::faults::Faults;
 use super::lock_file::has_descriptors_to_spare;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_message::Span;
 
 /// Pieces per system call (`IOV_MAX`).
 const PIECES: usize = 1024;
 const COOKIE_BYTES: usize = size_of::<u64>();
-
-/// A random number, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy,
-/// and not ours.
-#[derive(Debug)]
-pub(crate) struct Cookie(NonNull<AtomicU64>);
-
-const COOKIE_PAGE: usize = 4096;
-
-impl Cookie {
-    pub fn new(number: u64) -> io::Result<Cookie> {
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at an address of the system's choice touches no memory of ours.
-        let page = unsafe { libc::mmap(ptr::null_mut(), COOKIE_PAGE, access, kind, -1, 0) };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // Linux before 4.14 does not know `MADV_WIPEONFORK`. A child's copy then passes for our memory, but only if the
-        // child also gets our process id. SAFETY: the page is ours.
-        unsafe { libc::madvise(page, COOKIE_PAGE, libc::MADV_WIPEONFORK) };
-        let page = NonNull::new(page.cast::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: the page is mapped, aligned, and shared with nobody yet.
-        unsafe { page.as_ref() }.store(number, Ordering::Relaxed);
-        Ok(Cookie(page))
-    }
-
-    pub fn address(&self) -> u64 {
-        self.0.as_ptr() as u64
-    }
-
-    /// The number.
-    pub fn value(&self) -> u64 {
-        // SAFETY: the page is mapped as long as this lives.
-        unsafe { self.0.as_ref() }.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Cookie {
-    fn drop(&mut self) {
-        // SAFETY: the page mapped in `new`; nobody here keeps a reference to it.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), COOKIE_PAGE) };
-    }
-}
 
 /// Permits what Yama's middle setting would forbid. Harmless where there is no Yama.
 pub(crate) fn permit() {
@@ -121,33 +78,6 @@ pub(crate) struct PeerMemory {
     number: u64,
     writes: Writes,
     faults: Faults,
-}
-
-/// Transfers in a row that faulted in the peer's memory, so that a program all of whose memory is out of reach does not
-/// try in vain each time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Faults {
-    in_a_row: u32,
-    /// Transfers for which another way is taken untried.
-    pause: u32,
-}
-
-/// Transfers between two tries at most.
-const PAUSE_MOST: u32 = 64;
-
-impl Faults {
-    /// Whether to try.
-    fn may_try(&mut self) -> bool {
-        let may = self.pause == 0;
-        self.pause = self.pause.saturating_sub(1);
-        may
-    }
-
-    /// A transfer faulted: the first is followed by another try at once, the others by pauses that double.
-    fn note(&mut self) {
-        self.pause = ((1 << self.in_a_row.min(31)) - 1).min(PAUSE_MOST);
-        self.in_a_row = self.in_a_row.saturating_add(1);
-    }
 }
 
 /// How to write to it.
@@ -210,8 +140,8 @@ impl PeerMemory {
         matches!(self.writes, Writes::Through(_))
     }
 
-    /// A read stopped where nothing more could be copied, and the next byte was to go to `next`. If our memory there takes
-    /// a byte of the cookie, which can be read, the fault is the peer's.
+    /// A read stopped where nothing more could be copied, and the next byte was to go to `next`. If our memory there
+    /// takes a byte of the cookie, which can be read, the fault is the peer's.
     ///
     /// # Safety
     /// The byte may be written to.
@@ -401,8 +331,11 @@ fn consume(mut list: &mut [libc::iovec], mut count: usize) -> &mut [libc::iovec]
 
 #[cfg(test)]
 mod tests {
+    use super::super::cookie::Cookie;
     use super::*;
     use std::process::Command;
+    use std::ptr;
+    use std::sync::atomic::Ordering;
 
     const NUMBER: u64 = 0x7461_6c65_6e74;
 
@@ -463,18 +396,6 @@ mod tests {
             assert!(matches!((outcome, other), (Err(TransferError::Fault(_)), Err(TransferError::Fault(_)))));
         }
         read(&memory, &local, &local).unwrap();
-    }
-
-    #[test]
-    fn faults_in_a_row_are_followed_by_tries_that_become_rare() {
-        let tries = |faults: &mut Faults, transfers: u32| {
-            (0..transfers).filter(|_| faults.may_try().then(|| faults.note()).is_some()).count()
-        };
-        let mut faults = Faults::default();
-        assert_eq!(tries(&mut faults, 2), 2, "one says nothing about the next");
-        let rare = tries(&mut faults, 10_000);
-        assert!((10_000 / 70..10_000 / 60).contains(&rare), "{rare} of 10000");
-        assert_eq!(tries(&mut Faults { in_a_row: u32::MAX, pause: 0 }, 65), 1);
     }
 
     #[test]

@@ -31,7 +31,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, BounceBuffers, Capabilities, Counter, Counters, Instant, Link, LinkEvent, RemoteMemory, Span,
+    Access, Arrival, BounceBuffers, Capabilities, Counter, Counters, Instant, Link, LinkEvent, RemoteMemory,
     TransferId, TransferStatus, WriteError,
 };
 
@@ -134,25 +134,6 @@ impl ShmLink {
     /// Where segments lie.
     pub fn directory(&self) -> &Path {
         &self.config.directory
-    }
-
-    /// Lets peers find a registered region, so that RMA goes straight to memory. `false`: no room; peers then go by
-    /// message.
-    pub fn publish_region(&mut self, key: u64, span: Span, read: bool, write: bool) -> bool {
-        !self.is_forked() && self.regions.publish(key, span, read, write)
-    }
-
-    /// Withdraws a published region, and waits until no peer copies to or from it any more. A key that was not published
-    /// is no error.
-    ///
-    /// # Errors
-    /// A peer has not ended its copy for a long time: which, and what to do. Then this may be called again.
-    pub fn withdraw_region(&mut self, key: u64) -> Result<(), String> {
-        if self.is_forked() {
-            return Ok(());
-        }
-        self.regions.withdraw(key);
-        self.await_accesses()
     }
 
     /// Progress found something to do.

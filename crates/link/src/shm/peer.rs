@@ -47,7 +47,7 @@ struct Changing {
     next_free: AtomicU64,
     /// Whether the peer claims a buffer of the owner's pool, or one is kept for it; see the mailbox.
     claim: sync::AtomicU64,
-    /// Odd while the peer copies to or from the owner's memory; see `accesses`.
+    /// Odd while the peer copies to or from the owner's memory; see `withdrawing`.
     accessing: AtomicU64,
 }
 

@@ -7,8 +7,8 @@
 
 use super::address::Address;
 use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
-use super::bulk::Cookie;
 use super::config::NAMES;
+use super::cookie::Cookie;
 use super::error::{LinkError, Shortage};
 use super::layout::{Header, Layout, MAGIC, Signals, View};
 use super::life::{self, Fate, Here, Rights};

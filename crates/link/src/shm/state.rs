@@ -20,7 +20,6 @@ use crate::records::Records;
 use crate::secret::Secret;
 use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PeerId};
 use tidegate_message::{Counter, Departure};
@@ -421,21 +420,6 @@ impl ShmLink {
     /// Frequent ones do not: callers must not write or retrieve packets with a copy, nor fill bounce buffers.
     pub fn is_forked(&self) -> bool {
         self.segment.is_forked()
-    }
-}
-
-impl Drop for ShmLink {
-    fn drop(&mut self) {
-        // A forked child must not close its parent's connections.
-        if self.is_forked() {
-            return;
-        }
-        self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(|connection| connection.leave(true));
-        // The application may free what peers read and write as soon as the endpoint is closed.
-        self.segment.header().closed.store(1, Ordering::Release);
-        if let Err(why) = self.await_accesses() {
-            log::line(Level::Trouble, || format!("closing an endpoint: {why}"));
-        }
     }
 }
 

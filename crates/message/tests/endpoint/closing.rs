@@ -282,7 +282,7 @@ fn an_application_that_counts_on_its_sends_does_not_wait_for_peers_that_close_an
         world.endpoint(0).abandon_unsent();
         assert_eq!(world.counter(0, Counter::SendsLost), 0, "its receiver wants it no more\n{world}");
     }
-    for (silent, setup) in settings(310).flat_map(|setup| [(false, setup.clone()), (true, setup)]) {
+    for (silent, setup) in settings(310).flat_map(|setup| [(false, setup), (true, setup)]) {
         let mut world = setup.build();
         let send = world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000));
         let send = if silent { send.silent() } else { send }.post();

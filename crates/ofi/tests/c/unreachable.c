@@ -10,7 +10,7 @@
 #define SYS_memfd_secret 447
 #endif
 
-enum { HALF = 1 << 20, ALL = 2 * HALF, ROUNDS = 24 };
+enum { HALF = 1 << 18, ALL = 2 * HALF, ROUNDS = 24 };
 static unsigned char *memory, *ordinary;
 static int other;
 
