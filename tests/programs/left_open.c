@@ -4,6 +4,9 @@
 //                                  tag in a communicator of its own; tag 5 of rank 0 comes and is not received; rank 2
 //                                  probes for tag 88 of rank 0. MARK is made when rank 1 waits.
 //        left_open sleeper SECONDS rank 0 sends 1 MB to rank 1, which receives it after so many seconds
+//        left_open freed SECONDS   rank 0 sends long messages to rank 1, frees their requests and ends; rank 1 receives them after
+//                                  so many seconds
+//        left_open unwanted        rank 0 sends a long message that rank 1 does not receive; rank 1 ends a second later
 //        left_open barrier         nothing is left open
 
 #include <mpi.h>
@@ -12,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG = 1000000, FORGOTTEN = 5, NEVER_SENT = 77, PROBED = 88 };
+enum { LONG = 1000000, FREED = 3, FORGOTTEN = 5, NEVER_SENT = 77, PROBED = 88 };
 
 static void never(int rank, const char *mark) {
     char byte = 1, three[3] = {0};
@@ -36,6 +39,37 @@ static void never(int rank, const char *mark) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void freed(int rank, unsigned seconds) {
+    static unsigned char bytes[FREED][LONG];
+    // One is sent eagerly; one takes two bounce buffers, and one takes many.
+    static const int lengths[FREED] = {1000, 40000, LONG};
+    for (int i = 0; i < FREED && rank == 0; i++) {
+        MPI_Request request;
+        memset(bytes[i], 40 + i, LONG);
+        MPI_Isend(bytes[i], lengths[i], MPI_BYTE, 1, i, MPI_COMM_WORLD, &request);
+        MPI_Request_free(&request);
+    }
+    if (rank == 1) {
+        sleep(seconds);
+        for (int i = 0; i < FREED; i++) {
+            MPI_Recv(bytes[i], LONG, MPI_BYTE, 0, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            for (int at = 0; at < lengths[i]; at++)
+                if (bytes[i][at] != 40 + i)
+                    MPI_Abort(MPI_COMM_WORLD, 3);
+        }
+        printf("received all\n");
+    }
+}
+
+static void unwanted(int rank) {
+    static char bytes[LONG];
+    MPI_Request request;
+    if (rank == 0)
+        MPI_Isend(bytes, LONG, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+    else
+        sleep(1);
+}
+
 static void sleeper(int rank, unsigned seconds) {
     static char bytes[LONG];
     MPI_Barrier(MPI_COMM_WORLD);
@@ -55,6 +89,10 @@ int main(int argc, char **argv) {
         never(rank, argv[2]);
     else if (argc == 3 && strcmp(argv[1], "sleeper") == 0)
         sleeper(rank, (unsigned)atoi(argv[2]));
+    else if (argc == 3 && strcmp(argv[1], "freed") == 0)
+        freed(rank, (unsigned)atoi(argv[2]));
+    else if (argc == 2 && strcmp(argv[1], "unwanted") == 0)
+        unwanted(rank);
     else if (argc == 2 && strcmp(argv[1], "barrier") == 0)
         MPI_Barrier(MPI_COMM_WORLD);
     else

@@ -403,7 +403,7 @@ mod tests {
             (&["--scheme", "fast", "x"][..], "dynamic"),
             (&["--slots", "0", "x"], "must be a number of slots up to 16777215, at least"),
             (&["--slots", "abc", "x"], "must be a number of slots up to 16777215, at least"),
-            (&["--peers", "many", "x"], "must be a number of processes from 1 to 1048575"),
+            (&["--peers", "many", "x"], "must be a number of endpoints from 1 to 1048575"),
             (&["--bounce-buffers", "32769", "x"], "must be a number of bounce buffers from 0 to 32768"),
             (&["--eager-size", "2q", "x"], "must be bytes from 0 to 1M"),
             (&["--eager-size", "2M", "x"], "must be bytes from 0 to 1M"),

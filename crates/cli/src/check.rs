@@ -26,7 +26,7 @@ pub fn check(
     };
     let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
     match (settings.receive_memory, settings.peers) {
-        (Some(bytes), Some(_)) => check_receive_memory(settings.flow(1), bytes),
+        (Some(bytes), Some(_)) => check_receive_memory(settings.flow(1).0, bytes),
         // What is too small depends on the number of peers, which only the provider knows.
         _ => Ok(()),
     }

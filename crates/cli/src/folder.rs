@@ -15,7 +15,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use tempfile::TempDir;
 
 use crate::failure::Failure;
@@ -169,7 +169,9 @@ fn is_abandoned(folder: &Path, age_least: Duration) -> bool {
     {
         return false;
     }
-    let Ok(lock) = File::open(folder) else { return false };
+    // No link, if another user has put one there meanwhile.
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(lock) = rustix::fs::open(folder, flags, Mode::empty()) else { return false };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
     }

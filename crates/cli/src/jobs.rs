@@ -8,11 +8,12 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tidegate_link::files::read_left;
 
 use crate::failure::Failure;
 use crate::{folder, process};
@@ -96,11 +97,7 @@ impl Description {
     }
 
     fn read_in(folder: &Path) -> Option<Self> {
-        let no_link = rustix::fs::OFlags::NOFOLLOW.union(rustix::fs::OFlags::NONBLOCK).bits();
-        let file = OpenOptions::new().read(true).custom_flags(no_link.cast_signed()).open(folder.join(FILE)).ok()?;
-        let mut text = Vec::new();
-        file.take(BYTES_MOST).read_to_end(&mut text).ok()?;
-        serde_json::from_slice(&text).ok()
+        serde_json::from_slice(&read_left(&folder.join(FILE), BYTES_MOST).ok()?).ok()
     }
 
     /// Whether the process of the run exists; `None` if it is on another host.

@@ -1,7 +1,9 @@
-//! Pages of counters that are damaged in any way: who reads them says something or nothing, and never panics.
+//! Pages of counters that are damaged in any way, or are none: the command says something or nothing, and never panics.
 
 use std::fs;
+use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use ratatui::Terminal;
@@ -132,4 +134,49 @@ fn damaged_pages_make_nobody_panic() {
         read += read_all(folder.path());
     }
     assert!(read > 200, "nearly all were refused: {read}");
+}
+
+/// What the command says of a folder, and how it ends. It is not waited for without end.
+fn tidegate(words: &[&str], folder: &Path) -> (String, Option<i32>) {
+    let command = env!("CARGO_BIN_EXE_tidegate");
+    let output = Command::new("timeout").arg("20").arg(command).args(words).arg(folder).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (said, output.status.code())
+}
+
+// fi_tidegate(7): "What reads them (tidegate(1)) leaves out, by name, what is no regular file, has a second name (a hard
+// link), or belongs neither to its user nor to the owner of the folder: so root sees a user's files in a folder of that
+// user."
+#[test]
+fn what_others_put_in_the_place_of_files_is_left_out_by_name_and_waited_for_by_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let make_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    let path = |name: &str| folder.path().join(name);
+    write(folder.path(), 0, &page_of(0));
+    fs::copy(path("100-0.counters"), path("page")).unwrap();
+    symlink(path("page"), path("101-0.counters")).unwrap();
+    fs::hard_link(path("page"), path("102-0.counters")).unwrap();
+    make_pipe(&path("103-0.counters"));
+    make_pipe(&path("103-0.troubles"));
+    let mut left_out = 3;
+    write(folder.path(), 4, &page_of(1));
+    if chown(path("104-0.counters"), Some(65534), None).is_ok() {
+        left_out += 1;
+    } else {
+        fs::remove_file(path("104-0.counters")).unwrap();
+    }
+    let (said, code) = tidegate(&["counters"], folder.path());
+    assert!(code == Some(0) && said.contains("tidegate: 1 process"), "{code:?} {said}");
+    assert!(said.contains(&format!("{left_out} pages of counters are left out")), "{said}");
+    assert!(said.contains("101-0.counters: it is a link, not a file: remove it, or name a folder"), "{said}");
+    let (said, code) = tidegate(&["top", "--once"], folder.path());
+    assert!(code == Some(0) && said.contains(&format!("{left_out} pages of counters are left out")), "{code:?} {said}");
+    // In a folder of that user, root sees them.
+    if left_out == 4 {
+        chown(folder.path(), Some(65534), None).unwrap();
+        assert_eq!(stats::read_dir(folder.path()).unwrap().read.len(), 2);
+    }
+    make_pipe(&path("recording.json"));
+    let (said, code) = tidegate(&["report"], folder.path());
+    assert!(code == Some(2) && said.contains("recording.json: it is a pipe, not a file: remove it"), "{code:?} {said}");
 }

@@ -59,6 +59,14 @@ impl<T: Initial, const PAGE: usize> Peers<T, PAGE> {
         self.count
     }
 
+    /// From now on there are at least so many peers.
+    pub fn grow(&mut self, count: u32) {
+        self.count = self.count.max(count);
+        if !self.pages.is_empty() {
+            self.pages.resize_with((self.count as usize).div_ceil(PAGE), || None);
+        }
+    }
+
     /// What the initial states follow from.
     pub fn config(&self) -> &T::Config {
         &self.config

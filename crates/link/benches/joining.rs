@@ -46,8 +46,8 @@ fn resident() -> u64 {
 /// KiB that the system has set aside for the segment of this address.
 fn allocated(folder: &Path, link: &ShmLink) -> u64 {
     let pid_and_serial = format!("-{}-", std::process::id());
-    let nonce = u64::from_le_bytes(link.address().to_bytes()[32..40].try_into().expect("8 bytes"));
-    let is_its = |name: &str| name.contains(&pid_and_serial) && name.ends_with(&format!("{nonce:016x}"));
+    let tag = format!("{:016x}", link.address().tag());
+    let is_its = |name: &str| name.contains(&pid_and_serial) && name.ends_with(&tag);
     let files = fs::read_dir(folder).expect("the folder").map(|file| file.expect("a file"));
     let file = files.into_iter().find(|file| file.file_name().to_str().is_some_and(is_its)).expect("the segment");
     file.metadata().expect("its size").blocks() / 2

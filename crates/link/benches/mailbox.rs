@@ -34,7 +34,7 @@ fn receive(link: &mut ShmLink) -> Packet {
             link.busy();
             return arrival.packet;
         }
-        link.idle();
+        link.idle().yield_if_asked();
     }
 }
 
@@ -93,7 +93,7 @@ fn one_way(folder: &Path) -> f64 {
         scope.spawn(move || {
             for _ in 0..COUNT * ROUNDS {
                 while write(&mut a, to, &packet).is_err() {
-                    a.idle();
+                    a.idle().yield_if_asked();
                 }
                 a.busy();
             }

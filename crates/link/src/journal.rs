@@ -5,11 +5,10 @@
 //! these are stands in the page, and is stored after them: a reader never sees a record that is half there. Words and
 //! what records are made of have the byte order of this machine, as the other files here.
 
-use crate::files::open_file;
+use crate::files::{create_numbered, open_left};
 use crate::shm::memory_map::{self, Access, Mapping};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +61,7 @@ impl Journal {
     /// # Errors
     /// The folder is missing, full, or not ours to write to.
     pub fn create(folder: &Path, suffix: &str, most: usize, words: &[u64]) -> io::Result<Journal> {
-        let file = create_new(folder, suffix)?;
+        let (file, _) = create_numbered(folder, suffix)?;
         memory_map::allocate(&file, 0..HEAD_BYTES + PART_BYTES)?;
         let head = Mapping::new(&file, 0, HEAD_BYTES, Access::Write)?;
         let part = Mapping::new(&file, HEAD_BYTES, PART_BYTES, Access::Write)?;
@@ -134,19 +133,6 @@ impl Journal {
     }
 }
 
-/// A new file of this process, with the first number that no other file has.
-fn create_new(folder: &Path, suffix: &str) -> io::Result<File> {
-    let pid = std::process::id();
-    for serial in 0_u32.. {
-        let path = folder.join(format!("{pid}-{serial}{suffix}"));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return opened,
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
-}
-
 /// What a process left in a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
@@ -163,7 +149,7 @@ impl Left {
     /// # Errors
     /// It cannot be read, or is no journal of this version.
     pub fn read(path: &Path) -> io::Result<Option<Left>> {
-        let mut file = open_file(path)?.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no file"))?;
+        let mut file = open_left(path)?;
         let mut head = Vec::with_capacity(HEAD_BYTES);
         file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
         let words: Vec<u64> = head.as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();

@@ -8,6 +8,7 @@
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
+//! | [`process`] | which process this is, among those that descend from one another by forks |
 //! | [`Bias`] | exclusion that costs its usual side no locked instruction |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`], [`since_epoch`] | the clock |
@@ -19,11 +20,14 @@ mod bias;
 mod boot;
 mod clock;
 pub mod fabric;
-mod files;
+pub mod files;
 pub mod journal;
 pub mod log;
 pub mod memory;
 pub mod paths;
+pub mod process;
+mod records;
+mod secret;
 pub mod shm;
 pub mod stats;
 pub mod trouble;
@@ -32,9 +36,10 @@ pub use bias::Bias;
 pub use clock::{now, since_epoch};
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
+pub use secret::{Secret, random};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError,
-    DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
-    check_settings, random, reclaim,
+    DEFAULT_BOUNCE_BUFFERS, Idle, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
+    reclaim,
 };
 pub use stats::{Chunk, EndpointStats, PostedBuffers, StatsConfig};

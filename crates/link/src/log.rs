@@ -1,6 +1,7 @@
 //! Log lines. There is no logging crate below: the provider hands each line to libfabric, which filters by its own
 //! `FI_LOG_LEVEL`, and tests collect or ignore them.
 
+use std::fmt::Arguments;
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -37,6 +38,33 @@ pub(crate) fn line(level: Level, text: impl FnOnce() -> String) {
 /// Prints `text` on standard error, marked as Tidegate's. One write for all of it: the processes of a job share their
 /// standard error, and what they write piece by piece comes out mixed.
 pub fn print_line(text: &str) {
-    // Nobody is left to tell if standard error is closed.
-    let _ = std::io::stderr().write_all(format!("tidegate: {text}\n").as_bytes());
+    write(format!("tidegate: {text}\n").as_bytes());
+}
+
+/// The same for signal handlers and forked children: it waits for no lock and allocates nothing. What is longer than a
+/// kilobyte is cut.
+pub fn print_now(text: Arguments) {
+    let mut line = [0_u8; 1024];
+    let mut rest = &mut line[..1023];
+    // It fails where there is no more room.
+    let _ = write!(rest, "tidegate: {text}");
+    let length = 1023 - rest.len();
+    line[length] = b'\n';
+    write(&line[..=length]);
+}
+
+/// Writes to standard error, without the lock that the standard library has around it: a forked child would wait for
+/// ever for one that another thread of its parent held.
+fn write(mut line: &[u8]) {
+    while !line.is_empty() {
+        // SAFETY: the bytes live through the call.
+        let written = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+        match usize::try_from(written) {
+            Ok(0) => return,
+            Ok(written) => line = &line[written..],
+            Err(_) if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+            // Nobody is left to tell.
+            Err(_) => return,
+        }
+    }
 }

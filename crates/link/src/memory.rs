@@ -1,6 +1,7 @@
 //! [`IoBuffer`]: application memory, as it comes in through libfabric: raw pointers and lengths.
 
 use std::ptr;
+use std::sync::Arc;
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet};
 use tidegate_message::{Buffer, Span};
 
@@ -40,6 +41,8 @@ enum Memory {
 struct Scattered {
     pieces: Box<[Piece]>,
     length: usize,
+    /// The memory itself, if it is a copy: then there is one piece, part of this, which nothing writes to.
+    copy: Option<Arc<[u8]>>,
 }
 
 // SAFETY: the memory belongs to the application, which by the promise of the constructors leaves it alone, whatever
@@ -75,7 +78,7 @@ impl IoBuffer {
         let Some(second) = pieces.next() else { return IoBuffer(Memory::One(first)) };
         let pieces: Box<[Piece]> = [first, second].into_iter().chain(pieces).collect();
         let length = pieces.iter().map(|piece| piece.length).sum();
-        IoBuffer(Memory::Many(Box::new(Scattered { pieces, length })))
+        IoBuffer(Memory::Many(Box::new(Scattered { pieces, length, copy: None })))
     }
 
     /// For tests: memory of its own with these bytes, in pieces of these lengths, which is never given back.
@@ -227,7 +230,21 @@ impl Buffer for IoBuffer {
     }
 
     fn slice(&self, offset: usize, len: usize) -> Self {
-        IoBuffer::gather(self.range(offset, len))
+        match &self.0 {
+            Memory::Many(scattered) if scattered.copy.is_some() => {
+                let pieces: Box<[Piece]> = self.range(offset, len).collect();
+                IoBuffer(Memory::Many(Box::new(Scattered { pieces, length: len, copy: scattered.copy.clone() })))
+            }
+            _ => IoBuffer::gather(self.range(offset, len)),
+        }
+    }
+
+    fn copied(&self) -> Self {
+        let mut bytes = vec![0; self.len()];
+        self.read(0, &mut bytes);
+        let copy: Arc<[u8]> = bytes.into();
+        let piece = Piece::new(copy.as_ptr().cast_mut(), copy.len());
+        IoBuffer(Memory::Many(Box::new(Scattered { pieces: [piece].into(), length: copy.len(), copy: Some(copy) })))
     }
 }
 
@@ -294,6 +311,21 @@ mod tests {
         assert!(matches!(buffer.slice(4, 4).0, Memory::One(_)), "a slice inside one piece needs no list");
         assert_eq!(buffer.slice(8, 0).len(), 0);
         assert_eq!(bytes, [0, 1, 8, 99, 99, 8, 8, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_copy_and_its_slices_outlast_the_memory_that_was_copied() {
+        let mut bytes = [0, 1, 2, 99, 99, 3, 4, 5, 6, 7];
+        let copy = scattered(&mut bytes).copied();
+        bytes.fill(0);
+        let (middle, whole) = (copy.slice(2, 3), copy.slice(0, 8));
+        drop(copy);
+        let mut read = [0; 8];
+        whole.read(0, &mut read);
+        middle.read(0, &mut read[..3]);
+        assert_eq!((read, middle.len()), ([2, 3, 4, 3, 4, 5, 6, 7], 3));
+        assert_eq!(middle.spans().map(|span| span.length).collect::<Vec<_>>(), [3]);
+        assert_eq!(IoBuffer::empty().copied().slice(0, 0).len(), 0);
     }
 
     #[test]

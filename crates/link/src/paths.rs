@@ -422,6 +422,24 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         }
     }
 
+    fn lacks_places(&self) -> bool {
+        match &self.second {
+            None => self.first.lacks_places(),
+            Some(second) => self.routes.is_full() || self.first.lacks_places() || second.lacks_places(),
+        }
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        by_path!(self, peer, link, place => link.begin_record(place, record), else ());
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.first.end_record(record);
+        if let Some(second) = &mut self.second {
+            second.end_record(record);
+        }
+    }
+
     fn identity(&self, peer: PeerId) -> Option<u64> {
         match self.path(peer)? {
             Path::First(peer) => self.first.identity(peer),

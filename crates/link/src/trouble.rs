@@ -1,16 +1,19 @@
 //! What went wrong in a process, left beside its counters so that `tidegate run` can say it at the end: a launcher may
 //! lose what the process has printed, or bury it under its own messages.
 //!
-//! A file per process, a line per text. It is named like a page of counters, `<pid>-<n>`.
+//! A file per process, a line per text. It is named like a page of counters, `<pid>-<n>`: with the first number at
+//! which nothing stands, or a file of an earlier process of this user that had the same id.
 
-use std::fs::{self, OpenOptions};
+use crate::files::{create_numbered, open_own, read_left};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const SUFFIX: &str = ".troubles";
 /// What is read of one process at most, in bytes. The provider says 64 texts at most.
-const BYTES_MOST: usize = 1 << 16;
+const BYTES_MOST: u64 = 1 << 16;
+/// Numbers at which a process looks for its file before it makes one.
+const NUMBERS_TRIED: u32 = 16;
 
 /// One thing that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +26,9 @@ pub struct Trouble {
 
 /// Leaves a text of this process in the folder. Errors: the folder is missing, full, or not ours to write to.
 pub fn leave(folder: &Path, text: &str) -> io::Result<()> {
-    let path = folder.join(format!("{}-0{SUFFIX}", std::process::id()));
-    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let path = |number: u32| folder.join(format!("{}-{number}{SUFFIX}", std::process::id()));
+    let own = (0..NUMBERS_TRIED).find_map(|number| open_own(&path(number)).ok());
+    let mut file = own.map_or_else(|| create_numbered(folder, SUFFIX).map(|(file, _)| file), Ok)?;
     file.write_all((text.replace('\n', " ") + "\n").as_bytes())
 }
 
@@ -35,8 +39,8 @@ pub fn read_dir(folder: &Path) -> Vec<Trouble> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
     let mut files: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(SUFFIX)).collect();
     files.sort_unstable();
-    for bytes in files.iter().filter_map(|path| fs::read(path).ok()) {
-        for text in String::from_utf8_lossy(&bytes[..bytes.len().min(BYTES_MOST)]).lines() {
+    for bytes in files.iter().filter_map(|path| read_left(path, BYTES_MOST).ok()) {
+        for text in String::from_utf8_lossy(&bytes).lines() {
             match troubles.iter_mut().find(|trouble| trouble.text == text) {
                 Some(trouble) => trouble.processes += 1,
                 None => troubles.push(Trouble { text: text.to_owned(), processes: 1 }),
@@ -51,6 +55,25 @@ pub fn read_dir(folder: &Path) -> Vec<Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_and_pipes_in_place_of_the_file_are_neither_written_nor_waited_for_nor_read() {
+        let folder = std::env::temp_dir().join(format!("tidegate-troubles-impostors-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let [link, pipe, precious, device] =
+            ["0", "1", "precious", "7"].map(|name| folder.join(format!("{}-{name}{SUFFIX}", std::process::id())));
+        fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        leave(&folder, "one").unwrap();
+        leave(&folder, "two").unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        fs::remove_file(&precious).unwrap();
+        let texts: Vec<String> = read_dir(&folder).into_iter().map(|trouble| trouble.text).collect();
+        assert_eq!((texts, fs::read_dir(&folder).unwrap().count()), (vec!["one".into(), "two".into()], 4));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn texts_of_many_processes_come_together() {

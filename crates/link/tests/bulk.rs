@@ -63,7 +63,17 @@ fn bulk_data_goes_from_memory_to_memory() {
     assert_eq!(receive(&mut a), (peer, 1), "the other process has seen them");
 
     let wrong = [memory(8, 8)];
-    assert_eq!(a.read_peer(TransferId(0), peer, &wrong, &mut buffer(&mut bytes), 0), TransferStatus::Failed);
+    let unreachable = TransferStatus::Unreachable;
+    assert_eq!(
+        a.read_peer(TransferId(0), peer, &wrong, &mut buffer(&mut bytes), 0),
+        unreachable,
+        "the peer may use it"
+    );
+    assert!(a.capabilities(peer).reaches_memory, "all other memory is in reach");
+    // SAFETY: nothing is ever there, and the system says so to who copies there.
+    let mut nowhere = unsafe { IoBuffer::from_parts(8 as *mut u8, 8) };
+    let there = [memory(address, 8)];
+    assert_eq!(a.read_peer(TransferId(0), peer, &there, &mut nowhere, 0), TransferStatus::Failed, "ours is wrong");
     let long = [memory(address, 60_001)];
     assert_eq!(a.read_peer(TransferId(0), peer, &long, &mut buffer(&mut bytes), 0), TransferStatus::Failed, "no room");
     send(&mut a, peer, 0);

@@ -41,7 +41,7 @@ fn nobody_departs(link: &mut ShmLink) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(300) {
         assert_eq!(poll_departure(link), None);
-        link.idle();
+        link.idle().yield_if_asked();
     }
 }
 
@@ -124,7 +124,7 @@ fn who_was_severed_may_come_back_before_the_owner_has_noticed_that_it_went() {
         // The owner looks.
         assert!(a.retrieve().is_none());
         a.poll_event();
-        a.idle();
+        a.idle().yield_if_asked();
     }
     assert_eq!(receive(&mut a).1, 2);
 }
@@ -189,7 +189,7 @@ fn many_peers_one_after_the_other_need_few_places() {
             if let Some(left) = poll_departure(&mut a) {
                 a.release(left.peer);
             }
-            a.idle();
+            a.idle().yield_if_asked();
             match write(b, to_a, &packet(number)) {
                 Ok(()) => Some(()),
                 Err(WriteError::Full | WriteError::Refused) => None,
@@ -214,7 +214,7 @@ fn ones_own_table_is_changing_as_long_as_peers_in_it_have_left() {
     assert!(matches!(a.peer(&c.address()), Err(LinkError::TableFull { is_changing: false, .. })));
     drop(b);
     assert!(a.peer(&c.address()).unwrap_err().may_be_tried_again());
-    a.idle();
+    a.idle().yield_if_asked();
     assert_eq!(departure(&mut a).peer, peer);
     a.release(peer);
     a.peer(&c.address()).unwrap();

@@ -66,7 +66,7 @@ fn role_floods() {
         let written = outcome.unwrap_or(0);
         next += u64::from(written);
         if written < wanted {
-            link.idle();
+            link.idle().yield_if_asked();
         }
         // Now and then only: the system call would otherwise take most of the time, and all deaths would fall into it.
         if round % 16 == 0 {
@@ -93,7 +93,7 @@ impl Reader {
     fn drain(&mut self, count: u64) {
         for _ in 0..count {
             let Some(Arrival { source: peer, packet }) = self.link.retrieve() else {
-                self.link.idle();
+                self.link.idle().yield_if_asked();
                 continue;
             };
             self.link.busy();

@@ -190,7 +190,7 @@ fn role(scheme: SchemeName) {
         if write_slowly(&mut link, to, next, packets, SLOWNESS).is_ok() {
             next += u64::from(packets);
         } else {
-            link.idle();
+            link.idle().yield_if_asked();
         }
     }
 }
@@ -217,7 +217,7 @@ impl Reader {
     fn drain(&mut self, packets: u64) {
         for _ in 0..packets {
             let Some((source, numbers, is_end)) = take(&mut self.link) else {
-                self.link.idle();
+                self.link.idle().yield_if_asked();
                 continue;
             };
             self.link.busy();
@@ -312,7 +312,7 @@ fn no_buffer_is_missing_whatever_moment_writers_die_at(scheme: SchemeName, role:
             reader.link.post(Posting::Again(source));
         }
         assert!(reader.poll_departure().is_none(), "everybody else is gone");
-        reader.link.idle();
+        reader.link.idle().yield_if_asked();
     }
 }
 

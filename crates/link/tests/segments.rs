@@ -11,7 +11,7 @@ use support::*;
 use tidegate_link::{Address, LinkError, ShmLink};
 use tidegate_message::{Link, WriteError};
 
-/// The six fields of a segment's name: uid, boot, namespace, pid, serial, nonce.
+/// The six fields of a segment's name: uid, host key, namespace, pid, serial, tag.
 fn fields(folder: &Folder) -> [String; 6] {
     let link = folder.link(1);
     let [name] = &folder.files()[..] else { panic!("one segment") };
@@ -61,18 +61,18 @@ fn segments_of_dead_owners_are_reclaimed_and_no_others() {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     let ended = child.id().to_string();
-    let nonce = |value: u64| format!("{value:016x}");
+    let tag = |value: u64| format!("{value:016x}");
     let stale = [
-        changed(&own, 1, "00000000000000ff"), // another boot, and nobody holds the lock
-        changed(&changed(&own, 2, "1"), 5, &nonce(77)), // another container, and nobody holds the lock
-        changed(&own, 5, &nonce(999)),        // this process, but nobody holds the lock
-        changed(&own, 3, &ended),             // a process that has ended, whatever its lock says
+        changed(&own, 1, "0000000000ff"), // another host key, and no process holds the lock
+        changed(&changed(&own, 2, "1"), 5, &tag(77)), // another container, and no process holds the lock
+        changed(&own, 5, &tag(999)),      // this process, but no process holds the lock
+        changed(&own, 3, &ended),         // a process that has ended, whatever its lock says
     ];
     let kept = [
-        changed(&own, 0, "12345678"),                   // another user
-        changed(&changed(&own, 2, "1"), 5, &nonce(78)), // another container, and its owner lives
-        changed(&own, 5, &nonce(1000)),                 // this process, and the endpoint exists
-        changed(&own, 1, "00000000000000fe"),           // another boot id, and its owner lives all the same
+        changed(&own, 0, "12345678"),                 // another user
+        changed(&changed(&own, 2, "1"), 5, &tag(78)), // another container, and its owner lives
+        changed(&own, 5, &tag(1000)),                 // this process, and the endpoint exists
+        changed(&own, 1, "0000000000fe"),             // another host key, and its owner lives all the same
     ];
     for fields in stale.iter().chain(&kept) {
         fs::write(folder.path().join(name(fields)), []).unwrap();
@@ -106,8 +106,8 @@ fn links_and_pipes_in_the_folder_are_left_alone() {
     let own = fields(&folder);
     let target = folder.path().join("precious");
     fs::write(&target, "data").unwrap();
-    symlink(&target, folder.path().join(name(&changed(&own, 1, "00000000000000ff")))).unwrap();
-    let pipe = folder.path().join(name(&changed(&own, 1, "00000000000000fe")));
+    symlink(&target, folder.path().join(name(&changed(&own, 1, "0000000000ff")))).unwrap();
+    let pipe = folder.path().join(name(&changed(&own, 1, "0000000000fe")));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let link = folder.link(1);
     assert_eq!(fs::read_to_string(&target).unwrap(), "data");
@@ -226,12 +226,12 @@ fn a_folder_that_is_not_there_is_named() {
 /// lock on the file outlives its holder for a moment where another test's thread is just starting a process, which
 /// inherits the file.
 fn fake(folder: &Folder, link: &ShmLink, number: usize, bytes: &[u8]) -> (Address, File) {
-    let nonce = 4_000_000_000 + number as u64;
+    let tag = 4_000_000_000 + number as u64;
     let mut address = link.address().to_bytes();
-    address[32..40].copy_from_slice(&nonce.to_le_bytes());
+    address[16..24].copy_from_slice(&tag.to_le_bytes());
     let own = folder.files().into_iter().find(|file| file.starts_with("tidegate-")).unwrap();
     let (stem, _) = own.rsplit_once('-').unwrap();
-    let path = folder.path().join(format!("{stem}-{nonce:016x}"));
+    let path = folder.path().join(format!("{stem}-{tag:016x}"));
     fs::write(&path, bytes).unwrap();
     (Address::from_bytes(&address).unwrap(), hold_life_lock(&path))
 }

@@ -30,7 +30,7 @@ fn nobody_departs(links: &mut [&mut ShmLink]) {
     while start.elapsed() < SOME_LOOKS {
         for link in links.iter_mut() {
             assert_eq!(poll_departure(link), None);
-            link.idle();
+            link.idle().yield_if_asked();
         }
     }
 }
@@ -175,7 +175,7 @@ fn role_writes_and_waits() {
     send(&mut link, to, 7);
     loop {
         if link.retrieve().is_none() {
-            link.idle();
+            link.idle().yield_if_asked();
         }
         assert_eq!(poll_departure(&mut link), None);
     }
@@ -193,6 +193,8 @@ fn role_executes_another_program() {
     panic!("{error}");
 }
 
+/// fi_tidegate(7): "A process that runs another program is another peer afterwards: an endpoint's address has a random
+/// part, and the old one counts as dead."
 #[test]
 fn a_process_that_executes_another_program_is_another_peer() {
     let folder = Folder::new();
@@ -211,15 +213,12 @@ fn a_process_that_executes_another_program_is_another_peer() {
     assert_eq!(departure(&mut a).peer, new);
 }
 
-#[test]
-#[ignore = "a process of other tests: forks a child that lives on, and executes another program"]
-fn role_leaves_a_child_and_executes_another_program() {
+fn leave_a_child_and_execute_another_program(fork: fn() -> libc::pid_t) {
     let mut link = role_folder().link(1);
     let _claim = Service::new(b"echo").unwrap().claim(link.directory(), link.address()).unwrap();
     let to = link.peer(&role_address()).unwrap();
     send(&mut link, to, 0);
-    // SAFETY: the child only waits.
-    let child = unsafe { libc::fork() };
+    let child = fork();
     if child == 0 {
         // Nothing is left of a test that fails.
         // SAFETY: takes no pointers.
@@ -235,6 +234,23 @@ fn role_leaves_a_child_and_executes_another_program() {
     panic!("{error}");
 }
 
+#[test]
+#[ignore = "a process of other tests: forks a child that lives on, and executes another program"]
+fn role_leaves_a_child_and_executes_another_program() {
+    // SAFETY: the child only waits.
+    leave_a_child_and_execute_another_program(|| unsafe { libc::fork() });
+}
+
+#[test]
+#[ignore = "a process of other tests: the same, with a child made by the bare system call"]
+fn role_leaves_a_bare_child_and_executes_another_program() {
+    // SAFETY: the child only waits.
+    let clone = || unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t };
+    leave_a_child_and_execute_another_program(clone);
+}
+
+/// fi_tidegate(7): "A child that it had forked, and that lives on, does not change that: a child gives its copies of
+/// the locks up as soon as it is forked (pthread_atfork(3))."
 #[test]
 fn a_process_that_executes_another_program_is_gone_though_its_child_lives() {
     let folder = Folder::new();
@@ -253,6 +269,24 @@ fn a_process_that_executes_another_program_is_gone_though_its_child_lives() {
     assert_eq!(folder.files().len(), 1, "its files are gone: {:?}", folder.files());
     // SAFETY: the process that our own child has left behind.
     assert_eq!(unsafe { libc::kill(child as libc::pid_t, libc::SIGKILL) }, 0);
+    process.kill();
+}
+
+/// fi_tidegate(7): "One that was made by the bare system call (clone(2) and the like) keeps them. Then an endpoint that
+/// has run another program, or that has died in another process namespace, counts as alive until the child ends too."
+#[test]
+fn a_process_that_executes_another_program_counts_as_alive_while_a_bare_child_of_it_lives() {
+    let folder = Folder::new();
+    let mut a = folder.link(1);
+    let process = Process::start("role_leaves_a_bare_child_and_executes_another_program", &folder, a.address());
+    let (peer, _) = receive(&mut a);
+    let (_, child) = receive(&mut a);
+    send(&mut a, peer, 1);
+    nobody_departs(&mut [&mut a]);
+    // SAFETY: the process that our own child has left behind.
+    assert_eq!(unsafe { libc::kill(child as libc::pid_t, libc::SIGKILL) }, 0);
+    let left = departure(&mut a);
+    assert_eq!((left.peer, left.orderly), (peer, false));
     process.kill();
 }
 

@@ -57,6 +57,10 @@ impl Buffer for Memory {
     fn slice(&self, offset: usize, length: usize) -> Self {
         Memory { bytes: self.bytes.clone(), start: self.start + offset, length }
     }
+    fn copied(&self) -> Self {
+        let bytes = self.bytes.borrow()[self.start..self.start + self.length].to_vec();
+        Memory { bytes: Rc::new(RefCell::new(bytes)), start: 0, length: self.length }
+    }
 }
 
 type Queue = Rc<RefCell<VecDeque<Packet>>>;

@@ -3,8 +3,8 @@
 //!
 //! A tour of the modules, from below:
 //!
-//! - `operation`, `completion`, [`Counter`], [`Link`]: what comes in and goes out: operations, completions, counters,
-//!   the environment.
+//! - `operation`, `submission`, `completion`, [`Counter`], [`Link`]: what comes in and goes out: operations,
+//!   completions, counters, the environment.
 //! - `wire`: what messages look like in packets.
 //! - `collections`, `heap`, `account`, `memory`: lists and indices; what memory costs, and how receive memory is
 //!   divided.
@@ -14,6 +14,7 @@
 //! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
 //! - `bulk`: long messages by rendezvous: a request to send, then they are pulled or streamed.
 //! - `rma`: remote operations, and what bounds them.
+//! - `fence`: operations that wait until earlier ones to the same target have completed.
 //! - `presence`: who is there and who is gone.
 //! - `open`, `waits`, `ages`, `looks`: what is not finished and for whom sends wait, for whoever looks now and then.
 //! - `endpoint`: the wiring: what follows in one of these from what has happened in another.
@@ -31,6 +32,7 @@ mod deferral;
 mod egress;
 mod endpoint;
 mod envelope;
+mod fence;
 mod heap;
 mod link;
 mod looks;
@@ -43,6 +45,7 @@ mod payload;
 mod presence;
 mod rma;
 mod sequence;
+mod submission;
 #[cfg(test)]
 mod testing;
 mod waits;
@@ -64,6 +67,7 @@ pub use operation::{
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
 pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_valid};
+pub use submission::Submission;
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};
 pub use waits::{PeerWait, ROWS_MOST as WAITS_MOST, WaitCause};

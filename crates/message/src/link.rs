@@ -31,6 +31,9 @@ pub trait Buffer: Sized {
     fn spans(&self) -> impl Iterator<Item = Span>;
     /// The part `offset..offset + len` as a buffer of its own (same memory).
     fn slice(&self, offset: usize, len: usize) -> Self;
+    /// A buffer with the same bytes in memory of its own, which lasts as long as the buffer or a slice of it does: for
+    /// an operation that has to wait while the application may use its memory for something else.
+    fn copied(&self) -> Self;
 }
 
 /// A contiguous piece of a process's memory.
@@ -45,7 +48,8 @@ pub struct Span {
 /// A contiguous piece of a peer's memory, as the link that reaches it needs it named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteMemory {
-    /// The key under which the peer's link has [exposed](Link::expose) it; 0 where none is needed.
+    /// The key under which the peer's link has [exposed](Link::expose) it, or what names the region in which it was
+    /// [found](Link::find_region), as it was published then; 0 where none is needed.
     pub key: u64,
     /// Where it lies.
     pub span: Span,
@@ -62,11 +66,11 @@ pub enum TransferStatus {
     Done,
     /// An event will tell.
     Pending,
-    /// The peer's memory cannot be reached: wrong address. Also what an event says of a peer that lives and whose
-    /// memory has got out of reach meanwhile.
+    /// Our memory cannot be read or written, or the lengths do not fit. Also what an event says of a peer that lives and
+    /// whose memory has got out of reach meanwhile.
     Failed,
-    /// The peer's memory cannot be reached in this way: nothing of the transfer counts, and the data must go another
-    /// way. As an event it says that the peer is gone: its departure ends what the transfer was for, and names it.
+    /// The peer's memory, or this part of it, cannot be reached in this way: nothing of the transfer counts, and the
+    /// data must go another way. As an event it says that the peer is gone: its departure ends what the transfer was for, and names it.
     Unreachable,
 }
 
@@ -367,6 +371,19 @@ pub trait Link {
     /// The endpoint keeps nothing more of a departed peer, or wants nothing of a stranger: as soon as that peer writes
     /// no more, its place may go to another. A peer that lives is told that nobody reads what it writes.
     fn release(&mut self, peer: PeerId);
+
+    /// Whether newcomers may find no place in a table of peers: then departed peers are [released](Self::release)
+    /// though the endpoint has messages of them.
+    fn lacks_places(&self) -> bool {
+        false
+    }
+
+    /// The address of a departed peer, which is released next, is to be found under this number as well, which is not
+    /// that of a place, until the record ends.
+    fn begin_record(&mut self, _peer: PeerId, _record: PeerId) {}
+
+    /// Nothing is asked of this record any more.
+    fn end_record(&mut self, _record: PeerId) {}
 
     /// A number that no endpoint but this peer's ever has. `None`: there is no such peer, or it has none.
     fn identity(&self, _peer: PeerId) -> Option<u64> {

@@ -285,7 +285,7 @@ pub enum AtomicKind<B> {
 /// A remote atomic operation.
 #[derive(Debug)]
 pub struct AtomicRequest<B> {
-    /// The places, in order: (place, elements).
+    /// The places, in order: (place, elements). All together have less than 4 GiB.
     pub to: Vec<(RemoteTarget, u64)>,
     /// Element type.
     pub datatype: AtomicType,

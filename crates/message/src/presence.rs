@@ -1,4 +1,8 @@
 //! [`Presence`]: who is there, who is leaving, who is gone, and what was promised to those who are not.
+//!
+//! A departed peer keeps its number as long as messages of it are stored, because the number is what says from which
+//! peer they are. Where its place in the link's table is needed for another peer, it gets a *record* instead: a number
+//! beyond those of all places, which no packet carries, and by which the messages are known from then on.
 
 use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Peers};
@@ -20,8 +24,8 @@ struct Peer {
     /// What was under way between us has been given up, and the peer may not know: what it still says of that is no
     /// violation.
     is_given_up: bool,
-    /// Copied sends that it does not have yet.
-    copies: u32,
+    /// Sends that it does not have yet and that closing waits for: the copied ones, or all.
+    awaited: u32,
 }
 
 /// See the module.
@@ -32,11 +36,20 @@ pub(crate) struct Presence {
     lost: usize,
     /// What was under way with anybody has been given up.
     is_given_up: bool,
-    /// Peers that left and whose stored messages the application has not received yet.
+    /// Peers that left and whose stored messages the application has not received yet; and records of which nothing is
+    /// stored any more.
     departed: VecDeque<PeerId>,
+    /// The number of the first record: how many places there are.
+    first_record: u32,
+    /// How many numbers of records have been given out, those that are free again included.
+    records: u32,
+    /// Numbers of records that are free again.
+    free_records: Vec<PeerId>,
     epoch: u32,
-    /// Sends whose payload was copied and that the receiver does not have yet, but for those to peers that are closing.
-    copies: usize,
+    /// Sends that closing waits for, but for those to peers that are closing.
+    awaited: usize,
+    /// All sends count, and not only the copied ones.
+    awaits_all_sends: bool,
     /// The application receives nothing more.
     is_closing: bool,
 }
@@ -48,14 +61,18 @@ impl Presence {
     }
 
     pub(crate) fn new(peers: u32) -> Self {
-        let peers = Peers::new(peers, ());
+        let (first_record, peers) = (peers, Peers::new(peers, ()));
         Presence {
             peers,
+            first_record,
+            records: 0,
+            free_records: Vec::new(),
             lost: 0,
             is_given_up: false,
             departed: VecDeque::new(),
             epoch: 0,
-            copies: 0,
+            awaited: 0,
+            awaits_all_sends: false,
             is_closing: false,
         }
     }
@@ -106,34 +123,52 @@ impl Presence {
         self.is_closing = true;
     }
 
-    /// A peer is closing: it matches nothing more, and nobody waits for copies that it does not have.
-    pub(crate) fn handle_closing(&mut self, peer: PeerId) {
-        let state = self.of(peer);
-        if !std::mem::replace(&mut state.is_closing, true) {
-            let copies = state.copies as usize;
-            self.copies -= copies;
+    /// Closing waits for all sends, not only for the copied ones. `others`: the peers of those that are not copied, once
+    /// for each send.
+    pub(crate) fn await_all_sends(&mut self, others: impl Iterator<Item = PeerId>) {
+        if !std::mem::replace(&mut self.awaits_all_sends, true) {
+            others.for_each(|peer| self.keep_send(peer));
         }
     }
 
-    /// A copied message for `peer` waits here from now on.
-    pub(crate) fn keep_copy(&mut self, peer: PeerId) {
-        let state = self.of(peer);
-        state.copies += 1;
-        let counts = !state.is_closing;
-        self.copies += usize::from(counts);
+    /// Whether closing waits for a send.
+    pub(crate) fn awaits(&self, is_copied: bool) -> bool {
+        is_copied || self.awaits_all_sends
     }
 
-    /// A copied message for `peer` waits here no longer.
-    pub(crate) fn drop_copy(&mut self, peer: PeerId) {
-        let state = self.of(peer);
-        state.copies -= 1;
-        let counts = !state.is_closing;
-        self.copies -= usize::from(counts);
+    /// Whether a peer may still match what it does not have yet.
+    pub(crate) fn may_match(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_none_or(|peer| !peer.is_closing && peer.lost.is_none())
     }
 
-    /// Whether copies wait that somebody may still want.
-    pub(crate) fn has_copies(&self) -> bool {
-        self.copies > 0
+    /// A peer is closing: it matches nothing more, and closing waits for no send that it does not have.
+    pub(crate) fn handle_closing(&mut self, peer: PeerId) {
+        let state = self.of(peer);
+        if !std::mem::replace(&mut state.is_closing, true) {
+            let awaited = state.awaited as usize;
+            self.awaited -= awaited;
+        }
+    }
+
+    /// A send to `peer` that closing waits for is here from now on.
+    pub(crate) fn keep_send(&mut self, peer: PeerId) {
+        let state = self.of(peer);
+        state.awaited += 1;
+        let counts = !state.is_closing;
+        self.awaited += usize::from(counts);
+    }
+
+    /// A send to `peer` that closing waits for is here no longer.
+    pub(crate) fn drop_send(&mut self, peer: PeerId) {
+        let state = self.of(peer);
+        state.awaited -= 1;
+        let counts = !state.is_closing;
+        self.awaited -= usize::from(counts);
+    }
+
+    /// Whether closing waits for sends that their receivers may still match.
+    pub(crate) fn has_awaited(&self) -> bool {
+        self.awaited > 0
     }
 
     /// A peer has departed: its place is in use as long as messages of it are stored.
@@ -154,6 +189,36 @@ impl Presence {
     /// Takes the one of them whose turn it is. The caller says if it has to [depart](Self::depart) once more.
     pub(crate) fn next_departed(&mut self) -> Option<PeerId> {
         self.departed.pop_front()
+    }
+
+    /// Whether this is the number of a record.
+    #[inline(always)]
+    pub(crate) fn is_record(&self, peer: PeerId) -> bool {
+        peer.0 >= self.first_record
+    }
+
+    /// The number of the next record.
+    pub(crate) fn next_record(&self) -> PeerId {
+        let unused = self.first_record + self.records;
+        self.free_records.last().copied().unwrap_or(PeerId(unused))
+    }
+
+    /// A departed peer is known by the [next record](Self::next_record) from now on; what was known of its place the
+    /// caller [releases](Self::release).
+    pub(crate) fn begin_record(&mut self, peer: PeerId) {
+        let record = self.next_record();
+        if self.free_records.pop().is_none() {
+            self.records += 1;
+            self.peers.grow(self.first_record + self.records);
+        }
+        let lost = self.of(peer).lost.take();
+        self.of(record).lost = lost;
+    }
+
+    /// The number of a record goes to another one.
+    pub(crate) fn end_record(&mut self, record: PeerId) {
+        self.release(record);
+        self.free_records.push(record);
     }
 
     /// The place of a peer goes to another.
@@ -179,19 +244,50 @@ mod tests {
     const B: PeerId = PeerId(1);
 
     #[test]
-    fn nobody_waits_for_copies_to_a_peer_that_is_closing() {
+    fn sends_to_a_peer_that_is_closing_are_not_waited_for() {
         let mut presence = Presence::new(2);
-        presence.keep_copy(A);
-        presence.keep_copy(A);
+        presence.keep_send(A);
+        presence.keep_send(A);
         presence.handle_closing(A);
         presence.handle_closing(A);
-        assert!(!presence.has_copies());
-        presence.keep_copy(A);
-        presence.drop_copy(A);
-        presence.keep_copy(B);
-        assert!(presence.has_copies());
-        presence.drop_copy(B);
-        assert!(!presence.has_copies());
+        assert!(!presence.has_awaited() && !presence.may_match(A) && presence.may_match(B));
+        presence.keep_send(A);
+        presence.drop_send(A);
+        presence.keep_send(B);
+        assert!(presence.has_awaited());
+        presence.drop_send(B);
+        assert!(!presence.has_awaited());
+    }
+
+    #[test]
+    fn all_sends_count_once_from_when_closing_waits_for_them() {
+        let mut presence = Presence::new(2);
+        presence.handle_closing(A);
+        presence.keep_send(B);
+        assert!(presence.awaits(true) && !presence.awaits(false));
+        for _ in 0..2 {
+            presence.await_all_sends([A, B].into_iter());
+        }
+        assert!(presence.awaits(false));
+        (0..2).for_each(|_| presence.drop_send(B));
+        assert!(!presence.has_awaited(), "that to A counts for nothing");
+        presence.drop_send(A);
+    }
+
+    #[test]
+    fn a_record_is_lost_like_the_peer_whose_messages_it_has() {
+        let mut presence = Presence::new(2);
+        let lost = Lost { name: "node 1".to_owned(), orderly: false };
+        for _ in 0..2 {
+            presence.lose(B, lost.clone());
+            let record = presence.next_record();
+            presence.begin_record(B);
+            presence.release(B);
+            assert!(presence.is_record(record) && !presence.is_record(B) && presence.next_record() != record);
+            assert_eq!((presence.lost(record), presence.lost(B), presence.has_lost()), (Some(&lost), None, true));
+            presence.end_record(record);
+            assert_eq!((presence.lost(record), presence.has_lost(), presence.next_record()), (None, false, record));
+        }
     }
 
     #[test]
@@ -205,5 +301,8 @@ mod tests {
         assert_eq!((presence.next_departed(), presence.has_departed(), presence.epoch()), (Some(A), false, 0));
         presence.release(A);
         assert_eq!((presence.lost(A), presence.is_given_up(A), presence.epoch()), (None, false, 1));
+        presence.epoch = u32::MAX;
+        presence.release(B);
+        assert_eq!(presence.epoch(), 0, "it wraps");
     }
 }

@@ -52,6 +52,10 @@ impl Buffer for Bytes {
     fn slice(&self, offset: usize, length: usize) -> Self {
         Bytes { all: self.all.clone(), start: self.start + offset, length }
     }
+
+    fn copied(&self) -> Self {
+        Bytes::new(&self.to_vec())
+    }
 }
 
 /// Mailboxes that keep what is written, or refuse it.

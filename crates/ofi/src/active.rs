@@ -145,11 +145,6 @@ impl Active {
         }
     }
 
-    /// Whether every operation that goes out has completed: the condition of `FI_FENCE`.
-    pub fn is_drained(&self) -> bool {
-        self.tickets.none_outgoing() && !self.engine.has_outstanding()
-    }
-
     /// Logs a warning that receive memory is used up, with the senders whose messages fill it.
     #[cold]
     pub fn warn_of(&self, pressure: &Pressure) {
@@ -174,7 +169,8 @@ impl Active {
         });
     }
 
-    /// Cancels the receive of this context; of several, the oldest that has not matched. Returns whether there was one.
+    /// Cancels the receive of this context; of several, the oldest that has not matched. Or else an operation that
+    /// waits behind a fence. Returns whether there was one.
     pub fn cancel(&mut self, context: *mut c_void) -> bool {
         let tickets = &self.tickets;
         self.engine.cancel_named(context.addr(), |ticket| tickets.application_context(ticket).addr())
@@ -210,12 +206,16 @@ impl Active {
         };
         let mut entry = ticket.entry(completion);
         entry.completion.flags &= !RECORDED;
-        let mut ended = true;
+        let (mut ended, mut wanted) = (true, ticket.wanted);
         if ticket.kind & FI_MULTI_RECV != 0 {
             entry.completion.buf = ticket.start.wrapping_add(completion.offset).cast();
             if !completion.released {
                 entry.completion.flags &= !FI_MULTI_RECV;
                 ended = false;
+            } else if !wanted && completion.result.is_ok() {
+                // The application asked to hear of no message, but has to hear that the buffer is its own again.
+                entry = Entry::new(ticket.context, FI_MULTI_RECV);
+                wanted = true;
             }
         }
         if ticket.kind & FI_CLAIM != 0 {
@@ -229,6 +229,6 @@ impl Active {
             self.tickets.remove(completion.context);
         }
         let unsolicited = ticket.kind & FI_MULTI_RECV != 0;
-        Event { kind: ticket.event, wanted: ticket.wanted, unsolicited, entry }
+        Event { kind: ticket.event, wanted, unsolicited, entry }
     }
 }

@@ -8,7 +8,8 @@ use crate::log;
 use crate::name::Name;
 use crate::parameter::Settings;
 use std::collections::{BTreeSet, HashMap};
-use tidegate_link::{Address, check_settings};
+use tidegate_link::Address;
+use tidegate_link::fabric::Contact;
 
 /// `FI_ADDR_UNSPEC` and `FI_ADDR_NOTAVAIL`, which are the same number.
 pub const NO_ADDRESS: fi_addr_t = u64::MAX;
@@ -52,9 +53,9 @@ impl Addresses {
         self.table.get(entered).shown(address).unwrap_or(NO_ADDRESS)
     }
 
-    /// Fails if the process of this address has other settings than ours, and tells the user.
-    pub fn check_settings(&self, settings: &Settings, address: &Address) -> Result<()> {
-        check_settings(&settings.flow(self.expected), address).map_err(|error| {
+    /// Fails if the process of this contact has other settings than ours, and tells the user.
+    pub fn check_settings(&self, settings: &Settings, contact: &Contact) -> Result<()> {
+        contact.check_settings(&settings.flow(self.expected).0).map_err(|error| {
             log::trouble(FI_LOG_AV, &error.to_string());
             Errno::of_link(&error)
         })
@@ -163,25 +164,27 @@ pub(crate) mod tests {
     use super::*;
     use std::time::Duration;
     use tidegate_link::Service;
-    use tidegate_link::fabric::{Contact, LowerAddress};
+    use tidegate_link::fabric::LowerAddress;
+    use tidegate_message::flow::{Config, SchemeName};
 
-    /// The address of an endpoint of this process.
-    pub(crate) fn address(pid: u8) -> Address {
-        let mut bytes = [0; Address::BYTES];
-        bytes[..3].copy_from_slice(b"TG3");
-        bytes[16] = pid;
-        Address::from_bytes(&bytes).unwrap()
+    fn contact(number: u64) -> Contact {
+        Contact::example(number, 1, &Config::new(SchemeName::None, 4, 64, 0), LowerAddress::default())
     }
 
-    fn name(pid: u8) -> Name {
-        Name::Endpoint(Contact { address: address(pid), lower: LowerAddress::default() })
+    /// The address of an endpoint of this process.
+    pub(crate) fn address(number: u64) -> Address {
+        contact(number).address
+    }
+
+    fn name(number: u64) -> Name {
+        Name::Endpoint(contact(number))
     }
 
     #[test]
     fn indices_count_from_zero_and_lead_back() {
         let mut all = Table::default();
         for pid in 0..5 {
-            assert_eq!(all.insert(name(pid), None), pid.into());
+            assert_eq!(all.insert(name(pid), None), pid);
         }
         assert_eq!(all.get(3), Some(name(3)));
         assert_eq!(all.shown(&address(3)), Some(3));
@@ -224,13 +227,8 @@ pub(crate) mod tests {
         const MANY: u64 = 200_000;
         let begun = std::time::Instant::now();
         let mut all = Table::default();
-        let numbered = |number: u64| {
-            let mut bytes = address(1).to_bytes();
-            bytes[32..40].copy_from_slice(&number.to_le_bytes());
-            Name::Endpoint(Contact { address: Address::from_bytes(&bytes).unwrap(), lower: LowerAddress::default() })
-        };
-        assert_ne!(numbered(1), numbered(2));
-        for names in [&numbered, &|_| name(1)] as [&dyn Fn(u64) -> Name; 2] {
+        assert_ne!(name(1), name(2));
+        for names in [&name, &|_| name(1)] as [&dyn Fn(u64) -> Name; 2] {
             let indices: Vec<fi_addr_t> = (0..MANY).map(|number| all.insert(names(number), None)).collect();
             indices.iter().for_each(|index| all.remove(*index).unwrap());
             assert!(all.indices.is_empty());

@@ -4,7 +4,7 @@
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result};
-use crate::limits::{PIECES_MOST, REMOTE_PIECES_MOST};
+use crate::limits::{ATOMIC_BYTES_MOST, PIECES_MOST, REMOTE_PIECES_MOST};
 use crate::operation::{Call, EventKind};
 use crate::recording::Recording;
 use crate::remote::Access;
@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use tidegate_link::IoBuffer;
 use tidegate_link::memory::Piece;
 use tidegate_message::{
-    AtomicCall, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, RemoteTarget, atomic_is_valid,
+    AtomicCall, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, RemoteTarget, Submission, atomic_is_valid,
 };
 
 /// The flags that a call may be given.
@@ -184,6 +184,9 @@ impl Endpoint {
                 let operand = if op == AtomicOp::Read { IoBuffer::empty() } else { buffer(operation.operand)? };
                 let bytes = to.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count)).ok_or(INVALID)?;
                 let bytes = bytes.checked_mul(datatype.size() as u64).ok_or(INVALID)?;
+                if bytes > ATOMIC_BYTES_MOST {
+                    return Err(INVALID);
+                }
                 let (kind, event, wanted) = match (operation.result, operation.compare) {
                     (None, _) => (AtomicKind::Update, EventKind::Write, FI_ATOMIC | FI_WRITE),
                     (Some(result), None) => {
@@ -207,7 +210,11 @@ impl Endpoint {
                 let call = Call { kind: wanted, flags, context, event, start, silent };
                 self.submit::<R>(call, R::reaches(bytes), entered, |engine, named| {
                     let (context, report) = (named.context, named.report);
-                    engine.atomic(AtomicRequest { to, datatype, op, operand, kind, context, report })
+                    let atomic = AtomicRequest { to, datatype, op, operand, kind, context, report };
+                    match flags & FI_FENCE {
+                        0 => engine.atomic(atomic),
+                        _ => engine.submit_fenced(Submission::Atomic(atomic)),
+                    }
                 })
             })
         })

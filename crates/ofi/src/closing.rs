@@ -4,6 +4,7 @@
 //! domain make progress, because a receiver may be one of them.
 
 use crate::bindings::FI_LOG_EP_CTRL;
+use crate::caller;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, Result};
 use crate::flight::{Crew, Flight};
@@ -41,9 +42,9 @@ enum Look {
 /// Closes an endpoint for its peers and takes it out of all lists. This takes a bounded time, whatever peers do.
 pub fn close(endpoint: &Arc<Endpoint>) -> Result {
     if endpoint.domain.is_inherited() {
-        // Where another thread was inside when the process forked, or may have been, nothing can be touched: all of it
-        // stays until the child ends.
-        endpoint.domain.enter_if_free(|entered| {
+        // Where a thread was inside when the process forked, or may have been, nothing can be touched: all of it stays
+        // until the child ends.
+        endpoint.domain.enter_inherited(|entered| {
             endpoint.leave_to_parent(entered);
             Ok(0)
         });
@@ -105,17 +106,17 @@ impl Endpoint {
     }
 
     fn begin_closing(&self, entered: &mut Entered) {
-        if let Some(active) = &mut self.state.get(entered).active {
-            active.engine.begin_closing();
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        // A program of MPI may count on sends whose requests it has freed.
+        match caller::mpi() {
+            Some(_) => active.engine.begin_closing_after_sends(),
+            None => active.engine.begin_closing(),
         }
     }
 
     /// Lets the whole domain make progress, and looks whether anything is left to send.
     fn look_at_unsent(&self, entered: &mut Entered) -> Look {
-        let mut moved = false;
-        for endpoint in self.domain.state.get(entered).endpoints.clone() {
-            moved |= endpoint.progress(entered);
-        }
+        let mut moved = self.domain.progress_all(entered);
         moved |= self.progress_without_queues(entered);
         match &self.state.get(entered).active {
             Some(active) if active.engine.has_unsent() => [Look::Still, Look::Moved][usize::from(moved)],
@@ -131,7 +132,7 @@ impl Endpoint {
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
         let moved = active.engine.progress(tidegate_link::now());
-        while active.engine.poll_completion().is_some() {}
+        self.report_solicited(entered);
         moved
     }
 
@@ -177,14 +178,13 @@ impl Endpoint {
         pilot.chain(standby).filter(|_| is_last).filter_map(Flight::end).collect()
     }
 
-    /// Ends the sends that have not left with an error, as far as their queue has room for errors. The user is told how
-    /// many messages are lost.
+    /// Ends the sends that have not left with an error. The user is told how many messages are lost.
     fn abandon_unsent(&self, all_has_left: bool, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
         active.engine.abandon_unsent();
         let own = active.own;
         let lost = active.engine.link().counters().get(Counter::SendsLost);
-        self.report_abandoned(entered);
+        self.report_solicited(entered);
         if lost > 0 {
             let timeout = self.domain.settings.close_timeout.as_secs();
             let cause = match all_has_left {

@@ -37,8 +37,9 @@ impl Entry {
 /// Bytes of an entry of this format. The formats are prefixes of one another.
 pub fn entry_bytes(format: fi_cq_format) -> Result<usize> {
     match format {
-        FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_TAGGED => Ok(size_of::<fi_cq_tagged_entry>()),
-        FI_CQ_FORMAT_CONTEXT => Ok(size_of::<fi_cq_entry>()),
+        FI_CQ_FORMAT_TAGGED => Ok(size_of::<fi_cq_tagged_entry>()),
+        // The default of every provider: an application that leaves the choice to us has room for this much.
+        FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_CONTEXT => Ok(size_of::<fi_cq_entry>()),
         FI_CQ_FORMAT_MSG => Ok(size_of::<fi_cq_msg_entry>()),
         FI_CQ_FORMAT_DATA => Ok(size_of::<fi_cq_data_entry>()),
         _ => Err(Errno(FI_ENOSYS)),
@@ -83,15 +84,13 @@ impl Failed {
             let bytes = text.to_bytes_with_nul();
             let bytes = if bytes.len() > 1 { &bytes[..bytes.len().min(ERROR_TEXT_BYTES_MOST)] } else { &[] };
             let has_size = api >= identity::version(1, 5);
-            if has_size && (*place).err_data_size > 0 {
+            if has_size && (*place).err_data_size > 0 && !(*place).err_data.is_null() {
                 // The application brought room of its own. A text that is cut still ends with a zero, for
-                // `fi_cq_strerror`.
+                // `fi_cq_strerror`; so does one that is not there, because the application may show us its room again.
                 let length = bytes.len().min((*place).err_data_size);
                 let room = (*place).err_data.cast::<u8>();
                 core::ptr::copy_nonoverlapping(bytes.as_ptr(), room, length);
-                if length > 0 {
-                    *room.add(length - 1) = 0;
-                }
+                *room.add(length.saturating_sub(1)) = 0;
                 (*place).err_data_size = length;
             } else {
                 (*place).err_data =
@@ -167,5 +166,12 @@ mod tests {
         unsafe { failed(2).write(&text, identity::version(1, 17), (&raw mut theirs).cast()) };
         assert_eq!(&room, b"pid \0\x01");
         assert_eq!(theirs.known.err_data_size, 5);
+        // SAFETY: as above.
+        unsafe { failed(2).write(c"", identity::version(1, 17), (&raw mut theirs).cast()) };
+        assert_eq!((&room, theirs.known.err_data_size), (b"\0id \0\x01", 0), "no text ends at once");
+        (theirs.known.err_data, theirs.known.err_data_size) = (core::ptr::null_mut(), 9);
+        // SAFETY: as above; room that is said to be there and is not counts as none.
+        unsafe { failed(2).write(&text, identity::version(1, 17), (&raw mut theirs).cast()) };
+        assert_eq!((theirs.known.err_data.cast_const().cast(), theirs.known.err_data_size), (text.as_ptr(), 11));
     }
 }

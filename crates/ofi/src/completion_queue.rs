@@ -8,10 +8,14 @@
 //!    the queue is full, by `capacity` operations at most: see `Endpoint::find_room`.)
 //! 2. An operation that was accepted always completes. The queue grows for it, because the size that an application
 //!    asks for is a minimum (fi_cq(3)). It grows by no more than the number of operations that were outstanding.
-//! 3. Unsolicited completions are those of operations that the application has not started one by one: messages into a
-//!    multi-receive buffer, and peers' writes with data. They could come without end. While the queue holds `capacity`
-//!    of them, nothing is retrieved from the mailbox, and credits keep the senders back. Operations that need no packet
-//!    still go on and are reported; those that need one wait for the reader of this queue.
+//! 3. That holds for errors, also of operations whose success is not reported here (`fi_inject`, and operations without
+//!    `FI_COMPLETION` on a selective queue). Rule 1 does not hold these back, so they are refused while the queue holds
+//!    `capacity` errors, from the first error on that an endpoint adds to such a queue.
+//! 4. Unsolicited completions are those of operations that the application has not started one by one: messages into a
+//!    multi-receive buffer, whether received or not, and peers' writes with data. They could come without end. While
+//!    the queue holds `capacity` of them, nothing is retrieved from the mailbox, and credits keep the senders back.
+//!    Operations that need no packet still go on and are reported; those that need one wait for the reader of this
+//!    queue.
 
 use crate::bindings::fid_cq;
 use crate::completion::{Entry, Failed};
@@ -20,7 +24,8 @@ use crate::domain::Domain;
 use crate::endpoint::Endpoint;
 use crate::lock::{Entered, Guarded};
 use crate::object::{Fid, Object};
-use crate::sleepers::{Sleepers, Thread, moment};
+use crate::sleepers::{Sleepers, moment};
+use crate::thread::Thread;
 use crate::trace::operations::Unread;
 use crate::wait::{NAP, Wait};
 use core::sync::atomic::AtomicBool;
@@ -132,10 +137,11 @@ impl CompletionQueue {
         }
     }
 
-    /// Adds an error, and wakes the threads that sleep here.
-    pub fn push_error(&self, failed: Failed, entered: &mut Entered) {
-        self.state.get(entered).completions.push_error(failed);
+    /// Adds an error, and wakes the threads that sleep here. Returns whether the queue is full of errors now.
+    pub fn push_error(&self, failed: Failed, unsolicited: bool, entered: &mut Entered) -> bool {
+        self.state.get(entered).completions.push_error(failed, unsolicited);
         self.wake(entered);
+        self.state.get(entered).completions.is_full_of_errors()
     }
 
     /// Whether threads other than this one sleep here and nobody has rung to wake them.

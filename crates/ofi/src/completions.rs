@@ -36,13 +36,17 @@ pub struct Completions {
     /// How many completions the application has asked room for.
     capacity: usize,
     entries: VecDeque<Entry>,
-    /// Errors, each with the number of the entry before which it came.
-    errors: VecDeque<(u64, Failed)>,
+    /// Errors, each with the number of the entry before which it came, and whether it is unsolicited.
+    errors: VecDeque<(u64, Failed, bool)>,
     /// Entries read so far.
     read: u64,
     /// Numbers of the unsolicited entries, for which the application has started no operation one by one. Some of them
     /// may have been read already.
     unsolicited: VecDeque<u64>,
+    /// How many of them there may be before there is no room for more: `capacity` without the unsolicited errors.
+    unsolicited_most: usize,
+    /// Unsolicited errors that have not been read.
+    unsolicited_errors: usize,
     /// Where completions go at once, as long as none waits in front of them.
     lent: Lent,
 }
@@ -56,6 +60,8 @@ impl Completions {
             errors: VecDeque::new(),
             read: 0,
             unsolicited: VecDeque::new(),
+            unsolicited_most: capacity,
+            unsolicited_errors: 0,
             lent: Lent::NONE,
         }
     }
@@ -107,11 +113,12 @@ impl Completions {
         self.unsolicited.push_back(self.read + self.entries.len() as u64);
     }
 
-    /// Adds an error.
-    pub fn push_error(&mut self, failed: Failed) {
+    /// Adds an error. `unsolicited`: the application has started no operation for it alone.
+    pub fn push_error(&mut self, failed: Failed, unsolicited: bool) {
         // What comes behind it waits until the error has been read.
         self.lent.room.count = self.lent.used;
-        self.errors.push_back((self.read + self.entries.len() as u64, failed));
+        self.count_unsolicited_error(unsolicited, 1);
+        self.errors.push_back((self.read + self.entries.len() as u64, failed, unsolicited));
     }
 
     /// For how many more completions there is room.
@@ -119,16 +126,24 @@ impl Completions {
         self.capacity.saturating_sub(self.entries.len() + self.errors.len())
     }
 
-    /// For how many more errors there is room, if they are of operations that were to report nothing, or that closing
-    /// has ended. Successes do not count here.
-    pub fn room_for_errors(&self) -> usize {
-        self.capacity.saturating_sub(self.errors.len())
+    /// There is one more unsolicited error, or one less, if the one that has come or gone is `unsolicited`.
+    fn count_unsolicited_error(&mut self, unsolicited: bool, change: isize) {
+        if unsolicited {
+            self.unsolicited_errors = self.unsolicited_errors.saturating_add_signed(change);
+            self.unsolicited_most = self.capacity.saturating_sub(self.unsolicited_errors);
+        }
+    }
+
+    /// Whether there is no room for the error of one more operation, be it one that is to report nothing else.
+    /// Successes do not count here.
+    pub fn is_full_of_errors(&self) -> bool {
+        self.errors.len() >= self.capacity
     }
 
     /// Whether there is room for more unsolicited completions.
     #[inline]
     pub fn has_room_for_unsolicited(&mut self) -> bool {
-        self.unsolicited.len() < self.capacity || self.forget_unsolicited() < self.capacity
+        self.unsolicited.len() < self.unsolicited_most || self.forget_unsolicited() < self.unsolicited_most
     }
 
     /// Drops the numbers of unsolicited entries that have been read. Returns how many have not been read.
@@ -148,14 +163,16 @@ impl Completions {
     /// How many successes there are before the next error.
     #[inline]
     pub fn readable(&self) -> Result<usize> {
-        let Some((number, _)) = self.errors.front() else { return Ok(self.entries.len()) };
+        let Some((number, ..)) = self.errors.front() else { return Ok(self.entries.len()) };
         let before = (number - self.read) as usize;
         if before == 0 { Err(Errno(FI_EAVAIL)) } else { Ok(before) }
     }
 
     /// Takes the error that [`readable`](Self::readable) stopped at.
     pub fn take_error(&mut self) -> Option<Failed> {
-        self.errors.pop_front().map(|(_, failed)| failed)
+        let (_, failed, unsolicited) = self.errors.pop_front()?;
+        self.count_unsolicited_error(unsolicited, -1);
+        Some(failed)
     }
 
     /// Moves successes to where there is room for them, as many as there is, `entry_bytes` of each. Returns how many.
@@ -271,7 +288,7 @@ mod tests {
     fn errors_keep_their_place_among_successes() {
         let mut completions = Completions::new(8);
         completions.push(entry(1));
-        completions.push_error(failed(2));
+        completions.push_error(failed(2), false);
         completions.push(entry(3));
         assert_eq!(take(&mut completions, 8), Ok(vec![1]));
         assert_eq!(take(&mut completions, 8), Err(Errno(FI_EAVAIL)));
@@ -297,7 +314,7 @@ mod tests {
         let mut room = [0; 4];
         lend(&mut completions, &mut room);
         completions.push(entry(5));
-        completions.push_error(failed(6));
+        completions.push_error(failed(6), false);
         completions.push(entry(7));
         assert_eq!((completions.end_lending(), room), (1, [5, 0, 0, 0]));
         assert_eq!(take(&mut completions, 8), Err(Errno(FI_EAVAIL)));
@@ -319,7 +336,7 @@ mod tests {
         let mut completions = Completions::new(2);
         completions.push(entry(1));
         assert_eq!(completions.room(), 1);
-        completions.push_error(failed(2));
+        completions.push_error(failed(2), false);
         assert_eq!(completions.room(), 0);
         completions.push(entry(3));
         assert_eq!(completions.room(), 0, "what was accepted is taken all the same");
@@ -344,5 +361,21 @@ mod tests {
         assert!(completions.has_room_for_unsolicited());
         take(&mut completions, 2).unwrap();
         assert_eq!(completions.forget_unsolicited(), 0);
+    }
+
+    #[test]
+    fn errors_that_were_not_asked_for_fill_the_same_room() {
+        let mut completions = Completions::new(2);
+        completions.push_error(failed(0), true);
+        completions.push_error(failed(1), false);
+        assert!(completions.has_room_for_unsolicited() && completions.is_full_of_errors());
+        completions.push_error(failed(2), true);
+        assert!(!completions.has_room_for_unsolicited());
+        (0..2).for_each(|_| assert!(completions.take_error().is_some()));
+        assert!(completions.has_room_for_unsolicited() && !completions.is_full_of_errors());
+        completions.expect_unsolicited();
+        completions.push(entry(3));
+        assert!(!completions.has_room_for_unsolicited());
+        assert!(completions.take_error().is_some() && completions.has_room_for_unsolicited());
     }
 }

@@ -3,17 +3,18 @@
 use crate::addresses::Addresses;
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
-use crate::errno::{self, Errno, Result};
+use crate::errno::{self, Errno, GIVE_WAY, INVALID, Result, TRY_AGAIN};
 use crate::fabric::Fabric;
 use crate::flight;
 use crate::guard;
-use crate::lock::{DomainLock, Entered, Guarded};
+use crate::lock::{DomainLock, Entered, Guarded, Refusal};
+use crate::log;
+use crate::misuse;
 use crate::object::{Fid, Object};
 use crate::parameter::{Progress, Settings};
 use crate::pilot::Pilot;
 use crate::region::Regions;
 use crate::standby::Standby;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::io;
 use std::sync::Arc;
 use tidegate_link::{Bias, Maker};
@@ -30,12 +31,11 @@ pub struct Domain {
     pub virtual_addresses: bool,
     /// Endpoints and regions.
     pub state: Guarded<State>,
-    /// Makes progress while the application does not, if the user wants that.
+    /// Makes progress while the application does not, if the application or the user wants that.
     pub pilot: Option<Arc<Pilot>>,
     /// Goes on with what the application leaves to do when it stops calling, unless the user wants no thread.
     pub standby: Option<Arc<Standby>>,
     lock: DomainLock,
-    poisoned: AtomicBool,
     maker: Maker,
 }
 
@@ -56,8 +56,14 @@ unsafe impl Object for Domain {
 impl Domain {
     /// The object that `fi_domain` hands out.
     pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Result<Domain> {
-        let pilot = (settings.progress == Progress::Thread).then(|| Pilot::new().map(Arc::new)).transpose()?;
-        let standby = (settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
+        let is_automatic = attr.data_progress == FI_PROGRESS_AUTO;
+        if is_automatic && settings.progress == Progress::Calls {
+            log::trouble(FI_LOG_DOMAIN, Progress::NO_THREAD);
+            return Err(INVALID);
+        }
+        let has_pilot = is_automatic || settings.progress == Progress::Thread;
+        let pilot = has_pilot.then(|| Pilot::new().map(Arc::new)).transpose()?;
+        let standby = (!has_pilot && settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
         if pilot.is_some() || standby.is_some() {
             flight::guard_process();
         }
@@ -71,7 +77,6 @@ impl Domain {
             lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN || pilot.is_some() || has_guest),
             pilot,
             standby,
-            poisoned: AtomicBool::new(false),
             maker: Maker::here(),
         })
     }
@@ -79,6 +84,11 @@ impl Domain {
     /// Whether this process is a child that was forked from the one that opened the domain.
     pub fn is_inherited(&self) -> bool {
         self.maker.is_ancestor()
+    }
+
+    /// Fails in a forked child, to which nothing in this domain belongs. What enters the domain need not ask.
+    pub fn check_own(&self) -> Result<()> {
+        if self.is_inherited() { Err(misuse::of_parent()) } else { Ok(()) }
     }
 
     /// Addresses have changed: lets the endpoints that they are bound to look up again what they need, and drop what
@@ -95,20 +105,59 @@ impl Domain {
     }
 
     /// Runs one call inside the domain: holding its lock, and with a panic turned into `-FI_EOTHER`. After a panic the
-    /// state may be half-changed, so the domain refuses all further calls.
+    /// state may be half-changed, so the domain refuses all further calls. A forked child is refused, and so is a
+    /// signal handler that has interrupted a call of its own thread ([`Refusal`]).
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let _inside = self.lock.acquire();
+        errno::code(self.call(body))
+    }
+
+    /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
+    /// domain: inside, it would keep all other threads out for as long as other processes run.
+    #[inline(always)]
+    pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        match self.call(body) {
+            Err(GIVE_WAY) => {
+                self.give_way();
+                TRY_AGAIN.code()
+            }
+            outcome => errno::code(outcome),
+        }
+    }
+
+    #[inline(always)]
+    fn call(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
+        let _inside = self.lock.acquire().map_err(refuse)?;
+        if !self.lock.admits() {
+            return Err(refuse(self.lock.refusal()));
+        }
+        // In a forked child this would wake the parent's.
         if let Some(pilot) = &self.pilot {
             pilot.note_call();
         }
-        self.run(body)
+        self.run_admitted(body)
     }
 
-    /// The same for the [`Pilot`], which is no call of the application.
+    #[cold]
+    fn give_way(&self) {
+        std::thread::yield_now();
+        self.let_waiters_in();
+    }
+
+    /// A call that waits by entering again and again does this between two times: other threads, and the [`Pilot`], get
+    /// in.
+    pub fn let_waiters_in(&self) {
+        self.lock.let_waiters_in();
+    }
+
+    /// The same for the [`Pilot`], which is no call of the application. It does not wait for a call that a signal
+    /// handler has interrupted to end the process, or to fork: then the answer is `-FI_EAGAIN`.
     pub fn enter_uncounted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let _inside = self.lock.acquire_uncounted();
-        self.run(body)
+        match self.lock.acquire_uncounted(flight::is_awaited) {
+            Ok(_inside) => self.run(body),
+            Err(Refusal::GivenUp) => TRY_AGAIN.code(),
+            Err(refusal) => refuse(refusal).code(),
+        }
     }
 
     /// The same for the [`Standby`], if nobody is inside. `None`: somebody is. If it is asleep at the end, it may not
@@ -137,20 +186,24 @@ impl Domain {
         self.lock.prepare_for_guest()
     }
 
-    /// Runs something inside the domain if it is known that nobody is inside. `None`: somebody is, or may be. In a
-    /// forked child that may be a thread which only its parent has, and which will never leave.
-    pub fn enter_if_free(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
+    /// Runs something inside the domain in a forked child, if it is known that no thread is inside. `None`: one is, or
+    /// may be, which only the parent has, and which will never leave.
+    pub fn enter_inherited(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
         let _inside = self.lock.try_acquire()?;
-        Some(self.run(body))
+        (!self.lock.is_poisoned()).then(|| errno::code(self.run_admitted(body)))
     }
 
-    /// Runs a call with the lock held. Whether a call has panicked is looked at only now: it may have
-    /// done so while we waited for the lock.
-    #[inline(always)]
+    /// Runs the body with the lock held. Whether it may come in at all is looked at only now: another call may have
+    /// panicked while this one waited for the lock.
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        if self.poisoned.load(Relaxed) {
-            return Errno(FI_EOTHER).code();
+        if !self.lock.admits() {
+            return refuse(self.lock.refusal()).code();
         }
+        errno::code(self.run_admitted(body))
+    }
+
+    #[inline(always)]
+    fn run_admitted(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
             // its domain again.
@@ -158,16 +211,26 @@ impl Domain {
             body(&mut entered)
         });
         if outcome.is_none() {
-            self.poisoned.store(true, Relaxed);
+            self.lock.poison();
         }
-        outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
+        outcome.unwrap_or(Err(Errno(FI_EOTHER)))
+    }
+}
+
+/// What a call returns that may not come in. Of a mistake of the application the user is told.
+#[cold]
+fn refuse(refusal: Refusal) -> Errno {
+    match refusal {
+        Refusal::Poisoned => Errno(FI_EOTHER),
+        Refusal::Inherited => misuse::of_parent(),
+        Refusal::Inside => misuse::by_handler(),
+        Refusal::GivenUp => TRY_AGAIN,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::errno::INVALID;
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -217,6 +280,6 @@ mod tests {
             wait.recv().unwrap();
             assert_eq!(shared.0.enter(|_| Ok(7)), Errno(FI_EOTHER).code());
         });
-        assert_eq!(shared.0.enter_if_free(|_| Ok(7)), Some(Errno(FI_EOTHER).code()));
+        assert_eq!(shared.0.enter_inherited(|_| Ok(7)), None);
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::bindings::fid_fabric;
 use crate::object::{Fid, Object};
+use tidegate_link::Maker;
 
 /// A fabric.
 #[repr(C)]
 pub struct Fabric {
     fid: Fid<fid_fabric>,
+    maker: Maker,
 }
 
 // SAFETY: `repr(C)`, and the C struct comes first.
@@ -17,7 +19,13 @@ unsafe impl Object for Fabric {
 impl Fabric {
     /// The object that `fi_fabric` hands out.
     pub fn new(fid: fid_fabric) -> Fabric {
-        Fabric { fid: Fid::new(fid) }
+        Fabric { fid: Fid::new(fid), maker: Maker::here() }
+    }
+
+    /// Whether this process is a child that was forked from the one that opened the fabric. It may open domains of its
+    /// own there all the same: a fabric is nothing but the root of what is opened.
+    pub fn is_inherited(&self) -> bool {
+        self.maker.is_ancestor()
     }
 
     /// The interface version that the application was built for, in libfabric's form. libfabric fills it in after

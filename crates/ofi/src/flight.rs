@@ -1,16 +1,20 @@
 //! [`Flight`]: the life of a thread of ours in the application's process. It begins with the first need of its domain
 //! and ends with the domain's last endpoint, or with the process, before libfabric unloads what the thread runs. No
 //! child is forked while it is in the domain (`forking`).
+//!
+//! A signal handler may end the process, and what its thread holds is held for ever then. So no signal is delivered to
+//! a thread that holds one of the locks here, and the end of the process waits for none of them without a bound.
 
 use crate::forking;
+use crate::thread::SignalsBlocked;
 use core::ffi::c_void;
 use core::mem::{ManuallyDrop, MaybeUninit};
-use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::io;
-use std::sync::{Arc, Mutex, Once, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use tidegate_link::process::{self, PerProcess};
 
 /// A thread that runs, or none.
 #[derive(Debug, Default)]
@@ -35,14 +39,15 @@ pub trait Crew: Send + Sync + 'static {
 impl Flight {
     /// Begins, unless it runs already, or the process ends. `body` returns soon after its flag says that it is over.
     pub fn begin<C: Crew>(crew: &Arc<C>, body: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
+        let _blocked = SignalsBlocked::new();
         // Those that begin share a lock, whatever their domains.
         let _no_fork = forking::Look::begin_soon();
         let mut running = crew.flight().running();
         if running.is_none() && ends_with_the_process(Arc::downgrade(crew) as Weak<dyn Crew>) {
             let is_over = Arc::new(AtomicBool::new(false));
             let over = Arc::clone(&is_over);
-            let thread = ManuallyDrop::new(spawn_without_signals(move || body(&over))?);
-            *running = Some(Running { is_over, process: std::process::id(), thread });
+            let thread = thread::Builder::new().name("tidegate".into()).spawn(move || body(&over))?;
+            *running = Some(Running { is_over, process: process::number(), thread: ManuallyDrop::new(thread) });
         }
         Ok(())
     }
@@ -50,85 +55,75 @@ impl Flight {
     /// Ends the thread of a domain that has no endpoint left. Returns what the caller has to do once it has left the
     /// domain: wait until the thread has ended.
     pub fn end(crew: &dyn Crew) -> Option<impl FnOnce() + use<>> {
-        let thread = Flight::call_off(crew)?;
+        let _blocked = SignalsBlocked::new();
+        let running = crew.flight().running().take();
+        let thread = call_off(crew, running)?;
         Some(move || drop(thread.join()))
     }
 
     /// Lets a thread that sleeps in [`thread::park`] go on. Returns whether there is one.
     pub fn unpark(&self) -> bool {
+        let _blocked = SignalsBlocked::new();
         let running = self.running();
         running.iter().for_each(|running| running.thread.thread().unpark());
         running.is_some()
     }
 
-    /// Tells the thread to end. `None`: there is none; a forked child has only a copy of what is known of it.
-    fn call_off(crew: &dyn Crew) -> Option<JoinHandle<()>> {
-        let running = crew.flight().running().take();
-        let running = running.filter(|running| running.process == std::process::id());
-        running.iter().for_each(|running| running.is_over.store(true, Relaxed));
-        crew.note_end();
-        let thread = ManuallyDrop::into_inner(running?.thread);
-        thread.thread().unpark();
-        Some(thread)
-    }
-
-    fn running(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A thread in which no handler of the application runs for what others do.
-fn spawn_without_signals(body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: both sets are filled by these calls before anybody looks at them.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        // But for those that tell of what the thread itself does: the application may guard its pages with them.
-        for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS] {
-            libc::sigdelset(all.as_mut_ptr(), own);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let thread = thread::Builder::new().name("tidegate".into()).spawn(body);
-    // SAFETY: as above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    thread
+/// Tells the thread to end. `None`: there is none; a forked child has only a copy of what is known of it.
+fn call_off(crew: &dyn Crew, running: Option<Running>) -> Option<JoinHandle<()>> {
+    let running = running.filter(|running| running.process == process::current());
+    running.iter().for_each(|running| running.is_over.store(true, Relaxed));
+    crew.note_end();
+    let thread = ManuallyDrop::into_inner(running?.thread);
+    thread.thread().unpark();
+    Some(thread)
 }
 
-/// Whose threads may be under way when the process ends.
-static CREWS: Mutex<Crews> = Mutex::new(Crews { process: 0, is_over: false, crews: Vec::new() });
+/// Whose threads may be under way when the process ends. A forked child has none of its parent's threads.
+static CREWS: PerProcess<Mutex<Crews>> = PerProcess::new();
+/// The number of the process that ends.
+static ENDING: AtomicU32 = AtomicU32::new(0);
 /// How long the end of the process waits for a thread: it may be kept from ending by what the application holds.
 const END_MOST: Duration = Duration::from_secs(1);
 /// How long it waits between two looks.
 const NAP: Duration = Duration::from_micros(100);
 
+#[derive(Default)]
 struct Crews {
-    /// Whose they are. A forked child has none of its parent's threads.
-    process: u32,
     /// The process ends: no thread begins any more, or it would run while libraries are taken down.
     is_over: bool,
     crews: Vec<Weak<dyn Crew>>,
 }
 
 /// To be called in a process once at least before the first thread begins, and outside of any domain: this takes the
-/// loader's lock.
+/// loader's lock. Two threads may do it at once, which is no harm; to wait for each other would be one, in a child that
+/// is forked meanwhile.
 pub fn guard_process() {
-    static IS_REGISTERED: Once = Once::new();
-    IS_REGISTERED.call_once(|| {
+    static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !IS_REGISTERED.load(Relaxed) {
         stay_loaded();
         forking::guard_forks();
         // SAFETY: the function stays where it is, since the library does.
         unsafe { libc::atexit(end_all) };
-    });
+        IS_REGISTERED.store(true, Relaxed);
+    }
+}
+
+/// Whether a thread of the application waits for ours to keep clear: the process ends, or is about to fork. A signal
+/// handler may do that in a thread that is inside a domain, and then that domain does not become free.
+pub fn is_awaited() -> bool {
+    ENDING.load(Relaxed) == process::current() || forking::is_pending()
 }
 
 /// An application may end without closing anything, and libfabric unloads its providers then, under the thread. So the
 /// thread ends before: what is registered last runs first. Returns whether one may begin.
 fn ends_with_the_process(crew: Weak<dyn Crew>) -> bool {
-    let mut known = CREWS.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.process != std::process::id() {
-        *known = Crews { process: std::process::id(), is_over: false, crews: Vec::new() };
-    }
+    let mut known = CREWS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     known.crews.retain(|crew| crew.strong_count() > 0);
     if !known.is_over {
         known.crews.push(crew);
@@ -137,28 +132,30 @@ fn ends_with_the_process(crew: Weak<dyn Crew>) -> bool {
 }
 
 extern "C" fn end_all() {
+    let Some(known) = CREWS.get() else { return };
+    ENDING.store(process::current(), Relaxed);
     let end = Instant::now() + END_MOST;
-    let Some(crews) = end_beginnings(end) else { return };
+    let Some(mut known) = lock_until(known, end) else { return };
+    known.is_over = true;
+    let crews = core::mem::take(&mut known.crews);
+    drop(known);
     for crew in crews.iter().filter_map(Weak::upgrade) {
-        let Some(thread) = Flight::call_off(&*crew) else { continue };
+        let running = lock_until(&crew.flight().0, end).and_then(|mut running| running.take());
+        let Some(thread) = call_off(&*crew, running) else { continue };
         while !thread.is_finished() && Instant::now() < end {
             thread::sleep(NAP);
         }
     }
 }
 
-/// No thread begins from now on. Returns whose there are. `None`: there are none of this process, or, in a child that
-/// was forked while another thread of its parent was here, nobody will ever tell.
-fn end_beginnings(end: Instant) -> Option<Vec<Weak<dyn Crew>>> {
+/// Takes a lock, if that is possible until this time.
+fn lock_until<T>(mutex: &Mutex<T>, end: Instant) -> Option<MutexGuard<'_, T>> {
     loop {
-        match CREWS.try_lock() {
-            Ok(mut known) => {
-                let ours = Crews { process: std::process::id(), is_over: true, crews: Vec::new() };
-                let before = core::mem::replace(&mut *known, ours);
-                return (before.process == std::process::id()).then_some(before.crews);
-            }
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(NAP),
-            Err(_) => return None,
+            Err(TryLockError::WouldBlock) => return None,
         }
     }
 }

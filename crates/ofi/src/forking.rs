@@ -61,6 +61,11 @@ impl Drop for Look {
     }
 }
 
+/// Whether a fork waits for looks, or is under way.
+pub fn is_pending() -> bool {
+    FORKS.load(Relaxed) > 0
+}
+
 /// From now on forks and looks keep clear of each other. To be called once, in a library that stays loaded.
 pub fn guard_forks() {
     // SAFETY: the handlers stay where they are, since the library does. If the call fails, for want of memory, forks

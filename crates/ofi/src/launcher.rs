@@ -15,6 +15,8 @@
 //!
 //! LSF and PBS by themselves tell only what was allocated, which is not what a launcher has made of it.
 
+use tidegate_link::process;
+
 /// Variables that hold the number of ranks, most specific launcher first.
 const SIZES: &[&str] = &[
     "OMPI_COMM_WORLD_SIZE",
@@ -92,6 +94,13 @@ impl Job {
     /// Reads the environment.
     pub fn from_environment() -> Job {
         Job::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// The same for what is opened now. A child that was forked from a rank, after that had opened something, has the
+    /// rank's variables and is no rank.
+    pub fn of_process() -> Job {
+        let job = Job::from_environment();
+        Job { rank: job.rank.filter(|_| !process::is_descendant()), ..job }
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Job {

@@ -8,7 +8,9 @@
 //! |---|---|
 //! | `bindings`, `errno`, `identity` | libfabric's C interface, error numbers, who this provider is |
 //! | `loader`, `log`, `guard` | the libfabric that loaded us, log lines, the border where panics end |
+//! | `thread` | which thread this is, which one holds something, and how signals are kept out meanwhile |
 //! | `lock`, `object`, `wait`, `sleepers` | the domain's lock, handles, what threads sleep on, who sleeps |
+//! | `misuse` | calls that must not be made: by forked children, by signal handlers |
 //! | `limits`, `launcher`, `parameter` | how much there may be, what the launcher told, what the user set |
 //! | `caller` | which MPI has loaded us |
 //! | `lower` | another provider of the same libfabric, which reaches other hosts |
@@ -66,6 +68,7 @@ mod lock;
 mod log;
 mod lower;
 pub mod misspelling;
+mod misuse;
 mod name;
 mod object;
 mod observing;
@@ -86,6 +89,7 @@ mod sleepers;
 mod standby;
 mod submit;
 mod targets;
+mod thread;
 mod tickets;
 pub mod trace;
 mod transfer;

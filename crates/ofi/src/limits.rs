@@ -1,11 +1,14 @@
 //! How much of everything there may be. `fi_getinfo` tells applications these limits, and calls check them.
 
-/// Largest message, and largest RMA or atomic transfer, in bytes.
+/// Largest message, and largest RMA transfer, in bytes.
 pub const MESSAGE_BYTES_MOST: usize = isize::MAX as usize;
+/// Largest atomic operation, in bytes. Programs are told less (`fi_atomicvalid`), and longer ones are taken up to this:
+/// a result has its place in the origin's buffer named in 32 bits.
+pub const ATOMIC_BYTES_MOST: u64 = u32::MAX as u64;
 /// Largest payload of `fi_inject` and its relatives, in bytes. If the receiver has no room for such a message, the send
-/// is deferred: the sender keeps a copy of the message, and for the program the operation is complete. A program may
-/// start any number of these, so the limit is small. A longer message that is deferred stays in its program's memory,
-/// and the program waits for its completion.
+/// is deferred: the sender keeps a copy of the message, and the program, which is told nothing, goes on. It may start
+/// any number of these, so the limit is small. A longer message that is deferred stays in its program's memory, and the
+/// program waits for its completion.
 pub const INJECT_BYTES_MOST: usize = 64;
 /// Pieces of application memory in one operation.
 pub const PIECES_MOST: usize = 16;

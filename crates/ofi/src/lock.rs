@@ -3,44 +3,36 @@
 //! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then all that
 //! is left to exclude is a thread of ours that comes rarely (`standby`), at little cost to the calls ([`Bias`]), and at
 //! none but a look while that thread sleeps. For everything else there is one lock per domain. It is held for the
-//! length of one call, which is bounded and never sleeps, so waiting means spinning a little, then giving the processor
-//! away, and sleeping at last: to who has a higher priority than the one inside, the scheduler gives the processor back
-//! at once ([`Patience`]).
+//! length of one call, which is bounded and never sleeps.
+//!
+//! Two callers are refused instead ([`Refusal`]): a forked child, to which nothing inside belongs, and a signal handler
+//! that has interrupted its own thread inside, which would wait for itself. Where the application serialises its calls,
+//! nothing says that a thread is inside, and a handler is not refused.
 
+use crate::thread::{Backoff, Holder, SPINS, YIELDS};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::io;
-use std::time::Duration;
-use tidegate_link::Bias;
+use tidegate_link::{Bias, process};
 
-/// Tries before a waiting thread gives the processor away.
-const SPINS: u32 = 100;
-/// Tries before it sleeps between two of them.
-const YIELDS: u32 = SPINS + 400;
-/// For how long.
-const SLEEP: Duration = Duration::from_micros(50);
 /// Tries before a guest gives up. It tries that often because who polls gives the processor away inside, so where many
 /// want a processor, somebody is inside nearly always.
 const GUEST_TRIES: u32 = YIELDS + 200;
 
-/// Who waits for somebody who is inside.
-#[derive(Debug, Default)]
-struct Patience(u32);
+/// Stands for the number of a process that may come in: no process may any more.
+const POISONED: u32 = u32::MAX;
 
-impl Patience {
-    /// Whether a guest had better come another time.
-    fn is_over_for_guest(&self) -> bool {
-        self.0 >= GUEST_TRIES
-    }
-
-    fn wait(&mut self) {
-        self.0 = self.0.saturating_add(1);
-        match self.0 {
-            ..SPINS => core::hint::spin_loop(),
-            SPINS..YIELDS => std::thread::yield_now(),
-            YIELDS.. => std::thread::sleep(SLEEP),
-        }
-    }
+/// Why a call may not come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A call has panicked inside, and may have left the state half-changed.
+    Poisoned,
+    /// This process is a forked child that has inherited the domain.
+    Inherited,
+    /// This thread is inside already: the caller is a signal handler that has interrupted it there.
+    Inside,
+    /// The caller did not want to wait any longer.
+    GivenUp,
 }
 
 /// One lock per domain.
@@ -48,7 +40,10 @@ impl Patience {
 pub struct DomainLock {
     /// Whether the application leaves the serialising to us.
     needed: bool,
-    held: AtomicBool,
+    /// Who has it, where it is needed.
+    holder: Holder,
+    /// The number of the process whose calls may come in, or [`POISONED`].
+    admitted: AtomicU32,
     /// How often it was taken where it is needed, but for guests.
     taken: AtomicU32,
     /// What excludes the guest where it is not. Where it is, this is open always: a call looks at that first.
@@ -76,37 +71,61 @@ impl DomainLock {
     pub fn new(needed: bool) -> Self {
         DomainLock {
             needed,
-            held: AtomicBool::new(false),
+            holder: Holder::new(),
+            admitted: AtomicU32::new(process::number()),
             taken: AtomicU32::new(0),
             bias: Bias::new(needed),
             has_waiter: AtomicBool::new(false),
         }
     }
 
-    /// Waits until the lock is free and takes it.
+    /// Whether calls of this process may come in. It is to be asked from inside: another thread may have panicked while
+    /// this one waited.
     #[inline(always)]
-    pub fn acquire(&self) -> Inside<'_> {
-        if !self.bias.is_open() {
-            return Inside(self);
-        }
-        if self.needed {
-            let inside = self.acquire_uncounted();
-            self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-            return inside;
-        }
-        if !self.bias.try_enter() {
-            self.wait(|| !self.bias.is_open() || self.bias.try_enter());
-        }
-        Inside(self)
+    pub fn admits(&self) -> bool {
+        self.admitted.load(Ordering::Relaxed) == process::current()
     }
 
-    /// The same for who is no call of the application, where the lock is needed.
+    /// Why calls of this process may not come in.
+    #[cold]
+    pub fn refusal(&self) -> Refusal {
+        if self.is_poisoned() { Refusal::Poisoned } else { Refusal::Inherited }
+    }
+
+    /// Whether a call has panicked inside.
+    pub fn is_poisoned(&self) -> bool {
+        self.admitted.load(Ordering::Relaxed) == POISONED
+    }
+
+    /// A call has panicked inside: no other may come in any more.
+    pub fn poison(&self) {
+        self.admitted.store(POISONED, Ordering::Relaxed);
+    }
+
+    /// Waits until the lock is free and takes it.
     #[inline(always)]
-    pub fn acquire_uncounted(&self) -> Inside<'_> {
-        if self.held.swap(true, Ordering::Acquire) {
-            self.wait(|| self.take_if_free());
+    pub fn acquire(&self) -> Result<Inside<'_>, Refusal> {
+        if !self.bias.is_open() {
+            return Ok(Inside(self));
         }
-        Inside(self)
+        if self.needed {
+            let inside = self.acquire_uncounted(|| false)?;
+            self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            return Ok(inside);
+        }
+        if !self.bias.try_enter() {
+            self.wait(|| !self.bias.is_open() || self.bias.try_enter(), || false)?;
+        }
+        Ok(Inside(self))
+    }
+
+    /// The same for a caller that is no call of the application, and that may give up, where the lock is needed.
+    #[inline(always)]
+    pub fn acquire_uncounted(&self, gives_up: impl Fn() -> bool) -> Result<Inside<'_>, Refusal> {
+        if !self.holder.try_take() {
+            self.wait(|| self.holder.take_if_free(), gives_up)?;
+        }
+        Ok(Inside(self))
     }
 
     /// Takes the lock if it is known to be free, or becomes free in a moment. Where the application serialises its
@@ -114,10 +133,23 @@ impl DomainLock {
     pub fn try_acquire(&self) -> Option<Inside<'_>> {
         let come_in = || match (self.bias.is_open(), self.needed) {
             (false, _) => false,
-            (true, true) => !self.held.swap(true, Ordering::Acquire),
+            (true, true) => self.holder.try_take(),
             (true, false) => !self.bias.is_inside() && self.bias.try_enter(),
         };
         (0..SPINS).any(|_| come_in()).then(|| Inside(self))
+    }
+
+    /// For a thread that waits by coming in again and again: lets those in first that wait outside. This takes a
+    /// bounded time, because a thread may end while it waits.
+    pub fn let_waiters_in(&self) {
+        let mut backoff = Backoff::default();
+        while self.has_waiter.load(Ordering::Relaxed) {
+            if backoff.pauses() >= GUEST_TRIES {
+                // A thread that still waits says so again.
+                self.has_waiter.store(false, Ordering::Relaxed);
+            }
+            backoff.pause();
+        }
     }
 
     /// A number that changes with each [`acquire`](Self::acquire) since guests may come.
@@ -139,10 +171,10 @@ impl DomainLock {
     /// Lets a guest in, if it was [admitted](Self::admit_guests) since its [last visit](Visit::end_last), and nobody is
     /// inside or who is goes out soon. Fails if guests cannot be excluded any more.
     pub fn try_visit(&self) -> io::Result<Option<Visit<'_>>> {
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         let mut wait = || {
-            patience.wait();
-            !patience.is_over_for_guest()
+            backoff.pause();
+            backoff.pauses() < GUEST_TRIES
         };
         // Not for ever: a thread may end while it waits.
         while self.has_waiter.load(Ordering::Relaxed) {
@@ -152,7 +184,7 @@ impl DomainLock {
         }
         let has_come = match self.needed {
             true => loop {
-                if self.take_if_free() {
+                if self.holder.take_if_free() {
                     break true;
                 }
                 if !wait() {
@@ -164,20 +196,28 @@ impl DomainLock {
         Ok(has_come.then(|| Visit { lock: self, is_last: false }))
     }
 
-    /// Tries until it is in.
+    /// Tries until it is in. In a forked child the lock may be held by a thread that only the parent has.
     #[cold]
-    fn wait(&self, come_in: impl Fn() -> bool) {
-        let mut patience = Patience::default();
-        while !come_in() {
+    fn wait(&self, come_in: impl Fn() -> bool, gives_up: impl Fn() -> bool) -> Result<(), Refusal> {
+        let mut backoff = Backoff::default();
+        let outcome = loop {
+            if come_in() {
+                break Ok(());
+            }
+            if !self.admits() {
+                break Err(self.refusal());
+            }
+            if self.holder.is_own() {
+                break Err(Refusal::Inside);
+            }
+            if gives_up() {
+                break Err(Refusal::GivenUp);
+            }
             self.has_waiter.store(true, Ordering::Relaxed);
-            patience.wait();
-        }
+            backoff.pause();
+        };
         self.has_waiter.store(false, Ordering::Relaxed);
-    }
-
-    /// For who looks again and again: the line of the lock is left to its holder until it is free.
-    fn take_if_free(&self) -> bool {
-        !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire)
+        outcome
     }
 }
 
@@ -185,12 +225,12 @@ impl Drop for Inside<'_> {
     /// Releases the lock.
     #[inline(always)]
     fn drop(&mut self) {
-        let DomainLock { needed, held, bias, .. } = self.0;
+        let DomainLock { needed, holder, bias, .. } = self.0;
         if !bias.is_open() {
             return;
         }
         if *needed {
-            held.store(false, Ordering::Release);
+            holder.release();
         } else {
             bias.leave();
         }
@@ -206,9 +246,9 @@ impl Visit<'_> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        let DomainLock { needed, held, bias, .. } = self.lock;
+        let DomainLock { needed, holder, bias, .. } = self.lock;
         match (*needed, self.is_last) {
-            (true, _) => held.store(false, Ordering::Release),
+            (true, _) => holder.release(),
             (false, true) => bias.end_last_visit(),
             (false, false) => bias.end_visit(),
         }
@@ -260,6 +300,7 @@ impl<T> Guarded<T> {
 mod tests {
     use super::*;
     use core::sync::atomic::AtomicU64;
+    use std::time::Duration;
 
     /// One more, by who is inside alone.
     fn count(shared: &Guarded<u64>) {
@@ -284,7 +325,7 @@ mod tests {
                 // Among several callers the guest may find the lock taken always.
                 let goes_on = |number| number < CALLS || (!needed && visits.load(Ordering::Relaxed) == 0);
                 let call = |number| {
-                    let _inside = shared.0.acquire();
+                    let _inside = shared.0.acquire().unwrap();
                     count(&shared.1);
                     if number % 100 == 0 {
                         shared.0.admit_guests();
@@ -317,12 +358,28 @@ mod tests {
         drop(inside);
         assert!(lock.try_acquire().is_some());
         let lock = DomainLock::new(false);
-        let inside = lock.acquire();
+        let inside = lock.acquire().unwrap();
         assert!(lock.try_acquire().is_none(), "nobody says a word, and somebody may be inside");
         lock.admit_guests();
         assert!(lock.try_acquire().is_none());
         drop(inside);
         assert!(lock.try_acquire().is_some());
+    }
+
+    #[test]
+    fn a_thread_that_is_inside_and_one_that_gives_up_do_not_wait() {
+        let lock = &DomainLock::new(true);
+        let inside = lock.acquire().unwrap();
+        assert_eq!(lock.acquire().unwrap_err(), Refusal::Inside, "it would wait for itself");
+        std::thread::scope(|scope| {
+            let other = || lock.acquire_uncounted(|| true).map(|_| ()).unwrap_err();
+            assert_eq!(scope.spawn(other).join().unwrap(), Refusal::GivenUp);
+            lock.poison();
+            let other = || lock.acquire().map(|_| ()).unwrap_err();
+            assert_eq!(scope.spawn(other).join().unwrap(), Refusal::Poisoned);
+        });
+        drop(inside);
+        assert!(!lock.admits() && lock.refusal() == Refusal::Poisoned);
     }
 
     #[test]
@@ -332,7 +389,7 @@ mod tests {
             if lock.prepare_for_guest().is_err() {
                 continue;
             }
-            let inside = lock.acquire();
+            let inside = lock.acquire().unwrap();
             lock.admit_guests();
             drop(inside);
             let (visits, is_over) = (&AtomicU32::new(0), &AtomicBool::new(false));
@@ -347,7 +404,7 @@ mod tests {
                 });
                 let waits = (0..50).map(|_| {
                     let before = visits.load(Ordering::Relaxed);
-                    let inside = lock.acquire();
+                    let inside = lock.acquire().unwrap();
                     let came = visits.load(Ordering::Relaxed) - before;
                     drop(inside);
                     std::thread::sleep(Duration::from_millis(1));
@@ -368,7 +425,7 @@ mod tests {
             if lock.prepare_for_guest().is_err() {
                 continue;
             }
-            let inside = lock.acquire();
+            let inside = lock.acquire().unwrap();
             lock.admit_guests();
             assert!(lock.try_visit().unwrap().is_none(), "who admits guests is inside");
             drop(inside);
@@ -377,7 +434,7 @@ mod tests {
             assert!(lock.try_acquire().is_none());
             drop(visit);
             assert_eq!(lock.calls(), calls);
-            let inside = lock.acquire();
+            let inside = lock.acquire().unwrap();
             assert!(lock.calls() != calls && lock.try_visit().unwrap().is_none() && lock.try_acquire().is_none());
             drop(inside);
             lock.try_visit().unwrap().unwrap().end_last();

@@ -2,12 +2,13 @@
 
 use crate::bindings::*;
 use crate::loader;
+use crate::thread::HandlerMutex;
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Mutex;
 use tidegate_link::log::{Level, print_line};
+use tidegate_link::process::PerProcess;
 use tidegate_link::trouble;
 
 /// From now on the log lines of the link (`tidegate_link`) come here.
@@ -80,8 +81,7 @@ pub fn notice(subsystem: fi_log_subsys, text: &str) {
 
 /// Whether this process has not written this text before, and has not written [`TEXTS_MOST`] others.
 fn is_new(text: &str) -> bool {
-    static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let said = said.get_or_insert_default();
-    said.len() < TEXTS_MOST && said.insert(text.to_owned())
+    static SAID: PerProcess<HandlerMutex<HashSet<String>>> = PerProcess::new();
+    let said = SAID.get_or_init(|| HandlerMutex::new(HashSet::new()));
+    said.lock().is_some_and(|mut said| said.len() < TEXTS_MOST && said.insert(text.to_owned()))
 }

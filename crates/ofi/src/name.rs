@@ -11,7 +11,7 @@
 use core::fmt;
 use std::time::{Duration, Instant};
 use tidegate_link::Service;
-use tidegate_link::fabric::Contact;
+use tidegate_link::fabric::{Contact, NoContact};
 
 /// How long a service may have no owner before operations that go there fail.
 pub const SERVICE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,10 +41,12 @@ impl Name {
         }
     }
 
-    /// The name that these bytes hold. Further bytes behind it are ignored. `None`: they are no name of ours.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Name> {
-        let service = || Service::from_bytes(bytes).map(Name::Service);
-        Contact::from_bytes(bytes).map(Name::Endpoint).or_else(service)
+    /// The name that these bytes hold. Further bytes behind it are ignored. The error says for people what they are.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Name, NoContact> {
+        match Service::from_bytes(bytes) {
+            Some(service) => Ok(Name::Service(service)),
+            None => Contact::from_bytes(bytes).map(Name::Endpoint),
+        }
     }
 
     /// Whether it can lead anywhere: the service with the empty name cannot.
@@ -96,9 +98,9 @@ mod tests {
     #[test]
     fn services_and_nonsense_are_told_apart() {
         let [some, none] = [&b"7471"[..], b""].map(|name| Name::Service(Service::new(name).unwrap()));
-        assert_eq!(Name::from_bytes(&some.to_bytes()), Some(some));
+        assert_eq!(Name::from_bytes(&some.to_bytes()), Ok(some));
         assert!(some.is_somewhere() && !none.is_somewhere());
-        assert_eq!(Name::from_bytes(&[7; Name::BYTES]), None);
+        assert_eq!(Name::from_bytes(&[7; Name::BYTES]), Err(NoContact::Foreign));
         assert_eq!(some.to_string(), "service 7471");
     }
 }

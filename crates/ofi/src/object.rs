@@ -70,7 +70,9 @@ pub unsafe fn hand_out<T: Object>(object: Arc<T>, place: *mut *mut T::Fid) {
     unsafe { *place = Arc::into_raw(object).cast_mut().cast() }
 }
 
-/// The application closes its handle. `FI_EBUSY` if others still use the object: then the handle stays valid.
+/// The application closes its handle. `FI_EBUSY` if others still use the object: then the handle stays valid. In a
+/// forked child objects that it has inherited are never in use, in whatever order it closes them: what one needs that
+/// cannot be closed there (`closing`) stays until the child ends.
 ///
 /// # Safety
 /// `hand_out` made the pointer; unless the answer is an error it must not be used again.

@@ -37,7 +37,7 @@ impl Active {
         let Active { engine, own, observing, .. } = self;
         let Observing { open, rows, waits_before } = observing;
         engine.look(now, open);
-        fill(rows, waits_before, open, engine.link(), own.address.endpoint_id());
+        fill(rows, waits_before, open, engine.link(), own.address.tag());
         engine.link_mut().first().write_rows(rows);
     }
 }

@@ -22,8 +22,8 @@ use crate::trace::operations::Operations;
 use crate::trace::process;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tidegate_link::fabric::{Contact, FabricLink, Greeting, Network};
-use tidegate_link::{Address, BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
+use tidegate_link::fabric::{FabricLink, Greeting, Network};
+use tidegate_link::{BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::flow::Config;
 use tidegate_message::{EndpointConfig, EndpointError};
 
@@ -41,7 +41,7 @@ impl Endpoint {
             return Ok(());
         }
         let settings = &self.domain.settings;
-        let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.expected));
+        let flow = self.flow();
         let mut config = ShmConfig::new(flow.clone());
         config.bulk = settings.bulk;
         config.bounce_buffers = settings.bounce_buffers;
@@ -59,7 +59,7 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             Errno::of_link(&error)
         })?;
-        let network = self.open_network(link.address(), &flow)?;
+        let network = self.open_network(&link, &flow)?;
         let links = join(link, network, settings.chunks, flow.peers);
         let mut config = EndpointConfig {
             flow,
@@ -99,8 +99,26 @@ impl Endpoint {
         Ok(())
     }
 
+    /// How flow control is configured. The user is told if the application expects more addresses than there are
+    /// places.
+    fn flow(&self) -> Config {
+        let expected = self.vector.get().map_or(0, |vector| vector.expected);
+        let (flow, is_cut) = self.domain.settings.flow(expected);
+        if is_cut {
+            log::trouble(
+                FI_LOG_EP_CTRL,
+                &format!(
+                    "the application expects {expected} addresses (fi_av_attr.count), and this endpoint has places for {} \
+                     peers, which take 64 MiB in /dev/shm: if more are to communicate, set FI_TIDEGATE_PEERS",
+                    flow.peers
+                ),
+            );
+        }
+        flow
+    }
+
     /// The network to other hosts, if the user and the launcher say that one is needed.
-    fn open_network(&self, address: Address, flow: &Config) -> Result<Option<FabricLink<Lower>>> {
+    fn open_network(&self, link: &ShmLink, flow: &Config) -> Result<Option<FabricLink<Lower>>> {
         let settings = &self.domain.settings;
         let job = &settings.job;
         // Other ranks, or the process that has started this one, may be on any host, and the launcher does not tell.
@@ -129,9 +147,14 @@ impl Endpoint {
             let reads = if lower.reads_memory() { ", which reads their memory" } else { "" };
             format!("other hosts are reached by {}{reads}", lower.name())
         });
-        let contact = Contact { address, lower: lower.address() };
         let host = String::from_utf8_lossy(&host::host_name()).into_owned();
-        let own = Greeting { contact, window: 0, rank: settings.job.rank, reads_memory: reads, host };
+        let own = Greeting {
+            contact: reach::contact_of(link),
+            window: 0,
+            rank: settings.job.rank,
+            reads_memory: reads,
+            host,
+        };
         let chunking = settings.chunks.between_hosts(lower.longest_bytes());
         let mut link = FabricLink::new(own, lower, flow);
         link.set_chunking(chunking);

@@ -19,15 +19,17 @@ use tidegate_link::{
 };
 use tidegate_message::TurnRules;
 use tidegate_message::flow::{
-    BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST,
-    SchemeName,
+    BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, PACKET_BYTES, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST,
+    RETRY_TIMER_MOST, SchemeName,
 };
 
 mod chunks;
+mod peers;
 mod rows;
 mod values;
 
 pub use chunks::ChunkSettings;
+use peers::{PEERS_MOST, Peers};
 use rows::*;
 use values::*;
 pub use values::{Misfit, Progress, TraceSettings};
@@ -198,10 +200,6 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
 const RECEIVE_MEMORY: usize = 64 << 20;
 /// The most chunks that may be under way: as many reads a network is opened for.
 const CHUNKS_MOST_MOST: u32 = 1024;
-/// Peers that find room beside those that the launcher or the application has told of: spawned processes, tools.
-const PEERS_SPARE: u32 = 16;
-/// The link's header field for a peer has 20 bits.
-const PEERS_MOST: u32 = 0xf_ffff;
 
 impl Settings {
     /// The bound on receive memory in bytes, `least` being the smallest that is legal. A value that the user gave is
@@ -210,12 +208,20 @@ impl Settings {
         self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
     }
 
-    /// The configuration of flow control. `expected` is how many addresses the application expects in its address
-    /// vector; it counts where the launcher does not tell the number of ranks.
-    pub fn flow(&self, expected: usize) -> Config {
-        let expected = u32::try_from(expected).unwrap_or(PEERS_MOST).max(1);
-        let known = self.job.size.unwrap_or(expected);
-        let peers = self.peers.unwrap_or(known.saturating_add(PEERS_SPARE).min(PEERS_MOST));
+    /// The configuration of flow control, and whether it is for fewer peers than the application has hinted at.
+    /// `expected` is how many addresses the application expects in its address vector; it counts where the launcher
+    /// does not tell the number of ranks.
+    pub fn flow(&self, expected: usize) -> (Config, bool) {
+        let mailbox =
+            |peers| self.flow_for(peers).regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
+        let peers = match self.peers {
+            Some(number) => Peers { number, is_cut: false },
+            None => Peers::by_default(self.job.size, expected, self.receive_memory(0), mailbox),
+        };
+        (self.flow_for(peers.number), peers.is_cut)
+    }
+
+    fn flow_for(&self, peers: u32) -> Config {
         let buffers = self.buffers.of(self.scheme);
         let config = Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots);
         Config { piggyback: self.piggyback, buffers, ..config }
@@ -228,7 +234,7 @@ impl Settings {
     pub fn parse(value_of: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Refusal> {
         let settings = Settings::each(value_of).map_err(Refusal::Value)?;
         // Flow control checks the values that depend on each other.
-        settings.flow(1).regions().map_err(Refusal::Combination)?;
+        settings.flow(1).0.regions().map_err(Refusal::Combination)?;
         Ok(settings)
     }
 
@@ -267,7 +273,7 @@ impl Settings {
             trace: trace(raw)?,
             fabric: fabric(get(&FABRIC))?,
             ports: ports(get(&PORTS))?,
-            job: Job::from_environment(),
+            job: Job::of_process(),
         })
     }
 }
@@ -423,7 +429,7 @@ mod tests {
         let buffers = |pairs: &[(&str, &str)]| {
             let value_of =
                 |asked: &str| pairs.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).into());
-            Settings::parse(value_of).map(|settings| settings.flow(1).buffers).map_err(|refusal| refusal.to_string())
+            Settings::parse(value_of).map(|settings| settings.flow(1).0.buffers).map_err(|refusal| refusal.to_string())
         };
         for scheme in SchemeName::WITH_BUFFERS {
             assert_eq!(buffers(&[("scheme", scheme.name())]), Ok(Buffers::of(*scheme)));
@@ -466,11 +472,14 @@ mod tests {
     fn peers_follow_the_user_then_the_launcher_then_the_application() {
         let mut settings = Settings::parse(|_| None).unwrap();
         settings.job.size = None;
-        assert_eq!(settings.flow(4).peers, 20);
-        assert_eq!(settings.flow(0).peers, 17);
-        settings.job.size = Some(8);
-        assert_eq!(settings.flow(4).peers, 24);
+        assert_eq!(settings.flow(100).0.peers, 116);
+        settings.job.size = Some(100);
+        assert_eq!(settings.flow(4).0.peers, 256);
+        for scheme in [SchemeName::Preposted, SchemeName::Growing] {
+            settings.scheme = scheme;
+            assert_eq!(settings.flow(4).0.peers, 116, "{scheme}: a place each costs many buffers");
+        }
         settings.peers = Some(3);
-        assert_eq!(settings.flow(4).peers, 3);
+        assert_eq!(settings.flow(4).0.peers, 3);
     }
 }

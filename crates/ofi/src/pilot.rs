@@ -1,6 +1,6 @@
 //! [`Pilot`]: a thread that makes a domain's progress while the application does not (`FI_PROGRESS_AUTO`; R §3: a
-//! transfer goes on while its process computes). It is there only when the user asks for it, by
-//! `FI_TIDEGATE_PROGRESS=thread`.
+//! transfer goes on while its process computes). It is there only when the application asks for it, in the attributes
+//! of its domain, or the user, by `FI_TIDEGATE_PROGRESS=thread`.
 //!
 //! It leaves the work to an application that makes progress itself: as long as there were calls since it looked last,
 //! it naps between two looks, and tends only the endpoints of which no call has made progress. When there are no calls
@@ -96,7 +96,10 @@ impl Pilot {
     pub fn begin(self: &Arc<Self>, look: impl FnMut(bool) -> Option<Look> + Send + 'static) -> Result<()> {
         let pilot = Arc::clone(self);
         Flight::begin(self, move |is_over| pilot.run(look, is_over)).map_err(|error| {
-            log::trouble(FI_LOG_DOMAIN, &format!("FI_TIDEGATE_PROGRESS=thread: there can be no thread: {error}"));
+            log::trouble(
+                FI_LOG_DOMAIN,
+                &format!("progress of data is to be automatic, and there can be no thread: {error}"),
+            );
             Errno::of_system(&error)
         })
     }

@@ -74,7 +74,7 @@ pub unsafe fn name_at(address: *const c_void, length: usize) -> core::result::Re
     }
     // SAFETY: promised by the caller.
     let bytes = unsafe { core::slice::from_raw_parts(address.cast::<u8>(), length) };
-    Name::from_bytes(bytes).map(Some).ok_or_else(|| "it gives an address that is not one of Tidegate's".to_owned())
+    Name::from_bytes(bytes).map(Some).map_err(|what| format!("of the address that it gives: {what}"))
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 //! domain, where a thread of ours makes it.
 
 use crate::addresses::NO_ADDRESS;
-use crate::bindings::fi_addr_t;
+use crate::bindings::{FI_MULTI_RECV, fi_addr_t};
 use crate::completion::Failed;
+use crate::completion_queue::CompletionQueue;
 use crate::domain::Domain;
-use crate::endpoint::Endpoint;
-use crate::errno::Reason;
+use crate::endpoint::{Endpoint, QueueBinding};
+use crate::errno::{Reason, TRY_AGAIN};
 use crate::lock::Entered;
+use crate::operation::EventKind;
 use crate::pilot::Look;
 use crate::reach;
 use crate::recording;
@@ -17,7 +19,8 @@ use crate::wait::NAP;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_message::{Completion, Failure, Instant, Target};
+use tidegate_link::Idle;
+use tidegate_message::{Completion, Failure, Instant, Operation, Target};
 
 impl Domain {
     /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
@@ -54,7 +57,20 @@ impl Domain {
             look = most.map_or(Look::Moved, Look::Still);
             Ok(0)
         });
-        (outcome >= 0).then_some(look)
+        (outcome >= 0 || outcome == TRY_AGAIN.code()).then_some(look)
+    }
+
+    /// Makes progress of all endpoints. A call does so where progress of data is automatic (`FI_PROGRESS_AUTO`): it may
+    /// wait for what a peer does only after another endpoint of ours has answered it, and as long as there are calls
+    /// the pilot leaves the work to them. Returns whether anything happened.
+    #[cold]
+    pub fn progress_all(&self, entered: &mut Entered) -> bool {
+        let mut moved = false;
+        for index in 0..self.state.get(entered).endpoints.len() {
+            let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+            moved |= endpoint.progress(entered);
+        }
+        moved
     }
 
     /// What the standby does: goes on with what is left to do of the endpoints of which no call of the application has
@@ -199,16 +215,16 @@ impl Endpoint {
         }
     }
 
-    /// Reports the errors of operations that closing has ended, as far as the queue of sends has room for them.
-    pub fn report_abandoned(&self, entered: &mut Entered) {
-        let room =
-            self.send_queue.get().map_or(0, |bound| bound.queue.state.get(entered).completions.room_for_errors());
-        for _ in 0..room {
-            let Some(active) = &mut self.state.get(entered).active else { return };
+    /// Reports what ends while the endpoint closes, but for unsolicited completions, which could come without end: the
+    /// application may not read them any more.
+    pub fn report_solicited(&self, entered: &mut Entered) {
+        while let Some(active) = &mut self.state.get(entered).active {
             let Some(completion) = active.engine.poll_completion() else { return };
-            if completion.result.is_err() {
-                self.report_failure(completion, entered);
+            let ticket = active.tickets.get(completion.context);
+            if completion.operation == Operation::RemoteWrite || ticket.is_some_and(|it| it.kind & FI_MULTI_RECV != 0) {
+                continue;
             }
+            self.report_other(completion, entered);
         }
     }
 
@@ -240,14 +256,14 @@ impl Endpoint {
         false
     }
 
-    /// Progress has found nothing to do: spins, or gives the processor away. Returns whether something has come
-    /// meanwhile.
+    /// Progress has found nothing to do: waits a little. Says whether something has come meanwhile, and whether the
+    /// caller is to give the processor away once it has left the domain: while it is inside, no other thread can be.
     #[inline]
-    pub fn idle(&self, entered: &mut Entered) -> bool {
-        let Some(active) = &mut self.state.get(entered).active else { return false };
-        let has_come = reach::idle(active.engine.link_mut());
+    pub fn idle(&self, entered: &mut Entered) -> Idle {
+        let Some(active) = &mut self.state.get(entered).active else { return Idle::Spin };
+        let found = reach::idle(active.engine.link_mut());
         active.observe_idle();
-        has_come
+        found
     }
 
     /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no
@@ -279,20 +295,25 @@ impl Endpoint {
     fn report_others(&self, entered: &mut Entered) {
         while let Some(active) = &mut self.state.get(entered).active {
             let Some(completion) = active.engine.poll_completion() else { break };
-            if completion.result.is_err() {
-                self.report_failure(completion, entered);
-                continue;
-            }
-            let number = active.note_end(&completion);
-            let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
-            if self.domain.settings.trace.is_some() {
-                match self.queue_for(event.kind).filter(|_| event.wanted) {
-                    Some(bound) => bound.queue.state.get(entered).unread.push(number),
-                    None => recording::read_unseen(number),
-                }
-            }
-            self.report_event(event, completion.source, entered);
+            self.report_other(completion, entered);
         }
+    }
+
+    /// Reports what may be no plain success.
+    fn report_other(&self, completion: Completion, entered: &mut Entered) {
+        if completion.result.is_err() {
+            return self.report_failure(completion, entered);
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let number = active.note_end(&completion);
+        let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
+        if self.domain.settings.trace.is_some() {
+            match self.queue_for(event.kind).filter(|_| event.wanted) {
+                Some(bound) => bound.queue.state.get(entered).unread.push(number),
+                None => recording::read_unseen(number),
+            }
+        }
+        self.report_event(event, completion.source, entered);
     }
 
     #[inline(always)]
@@ -321,7 +342,7 @@ impl Endpoint {
             active.observe_idle();
         }
         let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
-        let Event { kind, wanted, unsolicited, mut entry } = event;
+        let Event { kind, unsolicited, mut entry, .. } = event;
         if let Some(counter) = self.counters[kind as usize].get() {
             counter.count(false);
         }
@@ -332,13 +353,29 @@ impl Endpoint {
         let failed = Failed { entry, reason: Reason::of_failure(failure, completion.length) };
         failed.log();
         let Some(bound) = self.queue_for(kind) else { return };
-        // An operation that was to report nothing is not refused when the queue is full, so there may be no room for
-        // its error. Then only the log has the error. Resource management does not promise more (fi_domain(3)).
-        if (wanted && !unsolicited) || bound.queue.state.get(entered).completions.room_for_errors() > 0 {
-            if self.domain.settings.trace.is_some() {
-                bound.queue.state.get(entered).unread.push_error(number);
+        if self.domain.settings.trace.is_some() {
+            bound.queue.state.get(entered).unread.push_error(number);
+        }
+        if bound.queue.push_error(failed, unsolicited, entered)
+            && let Some(active) = &mut self.state.get(entered).active
+        {
+            // From now on also operations are refused that would report nothing but an error.
+            match kind {
+                EventKind::Receive | EventKind::RemoteWrite => active.engine.refuse_receives(true),
+                EventKind::Send | EventKind::Write | EventKind::Read => active.engine.refuse_sends(true),
             }
-            bound.queue.push_error(failed, entered);
+        }
+    }
+
+    /// A queue is no longer full of errors: operations that report to it are accepted again.
+    pub fn accept_for(&self, queue: &CompletionQueue, entered: &mut Entered) {
+        let is_of = |bound: Option<&QueueBinding>| bound.is_some_and(|bound| core::ptr::eq(&*bound.queue, queue));
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        if is_of(self.send_queue.get()) {
+            active.engine.refuse_sends(false);
+        }
+        if is_of(self.receive_queue.get()) {
+            active.engine.refuse_receives(false);
         }
     }
 

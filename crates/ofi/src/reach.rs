@@ -2,14 +2,17 @@
 //! open.
 //!
 //! Who is where follows from the two contacts alone ([`Contact::shares_host`]), so both sides come to the same answer,
-//! and neither falls back from one way to the other.
+//! and neither falls back from one way to the other. There is one exception, on which both sides agree as well: copies
+//! of a virtual machine that were resumed from one snapshot show one boot id, and pass for one host. But each has a
+//! network address that the other has not, and neither finds the other's segment. So the network carries what goes
+//! between them, if both have opened one.
 
 use crate::lower::Lower;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
-use tidegate_link::fabric::{Contact, FabricLink};
-use tidegate_link::{Address, LinkError, Path, Paths, ShmLink};
+use tidegate_link::fabric::{Contact, FabricLink, NetworkKind};
+use tidegate_link::{Address, Idle, LinkError, Path, Paths, ShmLink};
 use tidegate_message::{Counter, Link, PeerId};
 
 /// Shared memory, and the network where there is one.
@@ -22,31 +25,47 @@ const NETWORK_INTERVAL: Duration = Duration::from_millis(1);
 pub fn own_contact(links: &Links) -> Contact {
     match links.look_at_second() {
         Some(network) => network.contact(),
-        None => Contact { address: links.look_at_first().address(), lower: Default::default() },
+        None => contact_of(links.look_at_first()),
     }
+}
+
+/// How an endpoint is reached that has shared memory alone.
+pub fn contact_of(link: &ShmLink) -> Contact {
+    Contact::new(link.address(), link.secret(), link.flow())
+}
+
+/// Whether the endpoint at a contact is reached by shared memory.
+fn is_here(links: &Links, own: &Contact, contact: &Contact) -> bool {
+    let is_copy = || {
+        let is_elsewhere = |network: &FabricLink<Lower>| !network.look_at_network().may_be_own(&contact.lower);
+        let has_network = own.kind == contact.kind && links.look_at_second().is_some_and(is_elsewhere);
+        has_network && !links.look_at_first().shows(&contact.address)
+    };
+    own.shares_host(contact) && !is_copy()
+}
+
+/// Whether the endpoint at a contact can be reached by anything that this process has. The error names what each has.
+pub fn check(links: &Links, own: &Contact, contact: &Contact) -> Result<(), LinkError> {
+    if is_here(links, own, contact) {
+        return Ok(());
+    }
+    // Containers that show different boot ids may share `/dev/shm` all the same.
+    let is_beside_us = || own.kind == NetworkKind::NONE && links.look_at_first().shows(&contact.address);
+    own.check_network(contact).or_else(|error| if is_beside_us() { Ok(()) } else { Err(error) })
 }
 
 /// The peer at a contact.
 pub fn peer(links: &mut Links, own: &Contact, contact: &Contact) -> Result<PeerId, LinkError> {
+    check(links, own, contact)?;
+    let is_here = is_here(links, own, contact);
     let path = match links.second() {
-        Some(network) if !own.shares_host(contact) => Path::Second(network.peer(contact)?),
-        _ => Path::First(links.first().peer(&contact.address).map_err(|error| with_remedy(error, own, contact))?),
+        Some(network) if !is_here => Path::Second(network.peer(contact)?),
+        _ => Path::First(links.first().peer(&contact.address)?),
     };
     links.place(path).ok_or_else(|| LinkError::Elsewhere {
         peer: contact.address,
         reason: "this process communicates with as many peers as it was made for (FI_TIDEGATE_PEERS)".into(),
     })
-}
-
-/// What the user can do about a peer of another host, where this process has no network.
-fn with_remedy(error: LinkError, own: &Contact, contact: &Contact) -> LinkError {
-    match error {
-        LinkError::Elsewhere { peer, reason } if !own.shares_host(contact) => {
-            let remedy = "this process has opened no network: see FI_TIDEGATE_FABRIC in fi_tidegate(7)";
-            LinkError::Elsewhere { peer, reason: format!("{reason}; {remedy}") }
-        }
-        error => error,
-    }
 }
 
 /// Brings the network's counters up to date.
@@ -61,18 +80,33 @@ pub fn count(links: &Links) {
     }
 }
 
-/// The address of a peer.
+/// The address of a peer, or of a departed one of which the endpoint has messages.
 pub fn address_of(links: &Links, peer: PeerId) -> Option<Address> {
-    match links.path(peer)? {
-        Path::First(peer) => links.look_at_first().address_of(peer),
-        Path::Second(peer) => links.look_at_second()?.contact_of(peer).map(|contact| contact.address),
-    }
+    let (first, second) = (links.look_at_first(), links.look_at_second());
+    let of_peer = match links.path(peer) {
+        Some(Path::First(peer)) => first.address_of(peer),
+        Some(Path::Second(peer)) => second.and_then(|second| second.contact_of(peer)).map(|contact| contact.address),
+        None => None,
+    };
+    let of_record = || second.and_then(|second| second.address_of_record(peer));
+    of_peer.or_else(|| first.address_of_record(peer)).or_else(of_record)
 }
 
-/// Progress has found nothing to do: waits a little, or gives the processor away. Returns whether something has come.
+/// The number by which the endpoint has messages of the departed peer of this address, if that has no place any more.
+pub fn record_of(links: &Links, address: &Address) -> Option<PeerId> {
+    let of_second = || links.look_at_second()?.record_of(address);
+    links.look_at_first().record_of(address).or_else(of_second)
+}
+
+/// Progress has found nothing to do: waits a little. Says whether something has come, and whether the processor is to
+/// be given away, which is done outside of the domain.
 #[inline]
-pub fn idle(links: &mut Links) -> bool {
-    links.first().idle() || look_at_network(links)
+pub fn idle(links: &mut Links) -> Idle {
+    match links.first().idle() {
+        Idle::Arrived => Idle::Arrived,
+        _ if look_at_network(links) => Idle::Arrived,
+        nothing => nothing,
+    }
 }
 
 /// A completion is near: waits a little for packets, never gives the processor away. Returns whether one has come.

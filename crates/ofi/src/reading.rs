@@ -1,25 +1,42 @@
 //! Reading a completion queue or a counter, which is what makes progress, and waiting until there is something to read.
 
 use crate::bindings::{FI_EAVAIL, FI_ETIMEDOUT};
+use crate::completion::Failed;
 use crate::completion_queue::CompletionQueue;
 use crate::completions::Room;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
-use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
+use crate::errno::{Errno, GIVE_WAY, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::reach;
 use crate::recording::Recording;
-use crate::sleepers::{Thread, moment};
+use crate::sleepers::moment;
+use crate::thread::Thread;
 use crate::wait::NAP;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tidegate_link::Idle;
 
 /// How often one read waits at most for the rest of a message or for credits, each time a little.
 const WAITS_PER_POLL: u32 = 8;
 /// Polls before a blocking read sleeps.
 const POLLS_BEFORE_SLEEP: u32 = 64;
+
+/// Lets so many endpoints wait a little, one after the other, until something has come to one of them. Where there is
+/// none, other threads have to do what is waited for.
+fn idle_each(count: usize, mut idle: impl FnMut(usize) -> Idle) -> Idle {
+    let mut found = if count == 0 { Idle::Yield } else { Idle::Spin };
+    for index in 0..count {
+        match idle(index) {
+            Idle::Arrived => return Idle::Arrived,
+            Idle::Yield => found = Idle::Yield,
+            Idle::Spin => {}
+        }
+    }
+    found
+}
 
 impl CompletionQueue {
     /// Reads what is there; if that is nothing, makes progress and looks again.
@@ -29,7 +46,7 @@ impl CompletionQueue {
     #[inline(always)]
     pub unsafe fn poll<R: Recording>(&self, room: Room) -> isize {
         R::call(|| {
-            self.domain.enter(|entered| {
+            self.domain.enter_and_give_way(|entered| {
                 let state = self.state.get(entered);
                 if !state.sleepers.is_empty() {
                     state.sleepers.remove(Thread::current());
@@ -38,14 +55,14 @@ impl CompletionQueue {
                 if room.count == 0 || !state.completions.is_ready() {
                     // SAFETY: promised by the caller, and the room is taken back below.
                     unsafe { state.completions.lend(room, self.entry_bytes()) };
-                    self.seek(entered);
+                    let gives_way = self.seek(entered);
                     let state = self.state.get(entered);
                     let found = state.completions.end_lending();
                     if found > 0 {
                         return Ok(self.told::<R>(found, entered));
                     }
                     if !state.completions.is_ready() {
-                        return Err(TRY_AGAIN);
+                        return Err(if gives_way { GIVE_WAY } else { TRY_AGAIN });
                     }
                 }
                 // SAFETY: promised by the caller.
@@ -57,16 +74,23 @@ impl CompletionQueue {
 
     /// Makes progress, and waits a little where a completion is near: after a poll that has found nothing, and amid a
     /// message or while sends of ours wait for credits. Many an MPI gives the processor away after a read that brought
-    /// nothing, for longer than the rest of the message takes.
+    /// nothing, for longer than the rest of the message takes. Returns whether the processor is to be given away.
     #[inline(always)]
-    fn seek(&self, entered: &mut Entered) {
-        let mut moved = self.progress(entered) || self.idle(entered) && self.progress(entered);
+    fn seek(&self, entered: &mut Entered) -> bool {
+        let mut moved = self.progress(entered);
+        if !moved {
+            match self.idle(entered) {
+                Idle::Arrived => moved = self.progress(entered),
+                nothing => return nothing == Idle::Yield,
+            }
+        }
         for _ in 0..WAITS_PER_POLL {
             if !moved || self.state.get(entered).completions.has_found() || !self.linger(entered) {
-                return;
+                break;
             }
             moved = self.progress(entered);
         }
+        false
     }
 
     /// Waits a little for packets that are about to come, by all that the bound endpoints know. Returns whether one
@@ -77,6 +101,26 @@ impl CompletionQueue {
             let Some(active) = &mut endpoint.state.get(entered).active else { return false };
             active.engine.expects_packets() && reach::linger(active.engine.link_mut())
         })
+    }
+
+    /// Takes the error that a read has stopped at. If the queue was full of errors, its endpoints accept operations
+    /// again.
+    pub fn take_error(&self, entered: &mut Entered) -> Option<Failed> {
+        let completions = &mut self.state.get(entered).completions;
+        if completions.readable() != Err(Errno(FI_EAVAIL)) {
+            return None;
+        }
+        let was_full = completions.is_full_of_errors();
+        let failed = completions.take_error();
+        if was_full && !completions.is_full_of_errors() {
+            for endpoint in self.state.get(entered).endpoints.clone() {
+                endpoint.accept_for(self, entered);
+            }
+        }
+        if self.state.get(entered).awaited {
+            self.resume(entered);
+        }
+        failed
     }
 
     /// The application has so many more completions.
@@ -112,12 +156,13 @@ impl CompletionQueue {
         moved
     }
 
-    /// The bound endpoints wait a little, until something has come to one of them. Returns whether that is so.
-    fn idle(&self, entered: &mut Entered) -> bool {
-        (0..self.state.get(entered).endpoints.len()).any(|index| {
-            let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
-            endpoint.idle(entered)
-        })
+    /// The bound endpoints wait a little, until something has come to one of them.
+    fn idle(&self, entered: &mut Entered) -> Idle {
+        if self.domain.pilot.is_some() && self.domain.progress_all(entered) {
+            return Idle::Arrived;
+        }
+        let count = self.state.get(entered).endpoints.len();
+        idle_each(count, |index| Arc::clone(&self.state.get(entered).endpoints[index]).idle(entered))
     }
 
     /// Makes progress. Returns whether there is nothing to read.
@@ -157,6 +202,7 @@ impl CompletionQueue {
     /// a signal. A signal ends one sleep, so it is cleared here; otherwise the descriptor would stay readable for ever.
     pub fn is_quiet(&self) -> Result<bool> {
         self.wait().ok_or(INVALID)?;
+        self.domain.check_own()?;
         if self.forget_signal() {
             return Ok(false);
         }
@@ -192,8 +238,11 @@ impl CompletionQueue {
 }
 
 impl Counter {
-    /// Progress of all endpoints that count here. Returns whether anything happened.
+    /// Progress of all endpoints that count here, or, where it is automatic, of all. Returns whether anything happened.
     fn progress(&self, entered: &mut Entered) -> bool {
+        if self.domain.pilot.is_some() {
+            return self.domain.progress_all(entered);
+        }
         let mut moved = false;
         for index in 0..self.endpoints.get(entered).len() {
             let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
@@ -204,7 +253,19 @@ impl Counter {
 
     /// Makes progress, unless the domain refuses calls after a panic. Then the count stands still.
     pub fn poll(&self) {
-        self.domain.enter(|entered| Ok(self.progress(entered).into()));
+        self.domain.enter_and_give_way(|entered| self.seek(entered));
+    }
+
+    /// Makes progress, and waits a little if that has found nothing to do.
+    fn seek(&self, entered: &mut Entered) -> Result {
+        if self.progress(entered) {
+            return Ok(0);
+        }
+        let count = self.endpoints.get(entered).len();
+        match idle_each(count, |index| Arc::clone(&self.endpoints.get(entered)[index]).idle(entered)) {
+            Idle::Yield => Err(GIVE_WAY),
+            Idle::Arrived | Idle::Spin => Ok(0),
+        }
     }
 
     /// Waits until the count is reached, an operation fails, or the time in milliseconds is over. A negative time never
@@ -213,17 +274,11 @@ impl Counter {
         let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
         let errors = self.errors.load(Relaxed);
         loop {
-            let outcome = self.domain.enter(|entered| {
-                if self.progress(entered) || self.successes.load(Relaxed) >= threshold {
-                    return Ok(0);
-                }
-                for index in 0..self.endpoints.get(entered).len() {
-                    let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
-                    endpoint.idle(entered);
-                }
-                Ok(0)
+            let outcome = self.domain.enter_and_give_way(|entered| match self.successes.load(Relaxed) >= threshold {
+                true => Ok(self.progress(entered).into()),
+                false => self.seek(entered),
             });
-            if outcome < 0 {
+            if outcome < 0 && outcome != TRY_AGAIN.code() {
                 return Err(Errno(-outcome as c_int));
             }
             if self.successes.load(Relaxed) >= threshold {
@@ -235,6 +290,7 @@ impl Counter {
             if end.is_some_and(|end| Instant::now() >= end) {
                 return Err(Errno(FI_ETIMEDOUT));
             }
+            self.domain.let_waiters_in();
         }
     }
 }

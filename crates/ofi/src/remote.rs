@@ -11,7 +11,7 @@ use crate::recording::Recording;
 use crate::region;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
-use tidegate_message::{Buffer, ReadRequest, RemoteTarget, WriteRequest};
+use tidegate_message::{Buffer, ReadRequest, RemoteTarget, Submission, WriteRequest};
 
 /// Flags of `fi_writemsg`. `fi_readmsg` takes those of them that make sense for a read.
 const FLAGS: u64 = FI_REMOTE_CQ_DATA
@@ -85,7 +85,11 @@ impl Endpoint {
                 let deed = R::reaches(buffer.len() as u64);
                 self.submit::<R>(call, deed, entered, |engine, named| {
                     let (context, report) = (named.context, named.report);
-                    engine.write(WriteRequest { to, buffer, data: access.data, context, inject, report })
+                    let write = WriteRequest { to, buffer, data: access.data, context, inject, report };
+                    match flags & FI_FENCE {
+                        0 => engine.write(write),
+                        _ => engine.submit_fenced(Submission::Write(write)),
+                    }
                 })
             })
         })
@@ -103,7 +107,11 @@ impl Endpoint {
                 let call = Call { kind: FI_RMA | FI_READ, flags, context, event: EventKind::Read, start, silent };
                 let deed = R::reaches(buffer.len() as u64);
                 self.submit::<R>(call, deed, entered, |engine, named| {
-                    engine.read(ReadRequest { from, buffer, context: named.context, report: named.report })
+                    let read = ReadRequest { from, buffer, context: named.context, report: named.report };
+                    match flags & FI_FENCE {
+                        0 => engine.read(read),
+                        _ => engine.submit_fenced(Submission::Read(read)),
+                    }
                 })
             })
         })

@@ -22,21 +22,8 @@
 //! that was told that it may sleep and never comes back stays in the list. That costs the other threads time, and none
 //! of them misses a wake.
 
+use crate::thread::Thread;
 use std::time::{Duration, Instant};
-
-/// The identity of a thread among those that run now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thread(usize);
-
-impl Thread {
-    /// The calling one.
-    pub fn current() -> Thread {
-        thread_local! {
-            static PLACE: u8 = const { 0 };
-        }
-        Thread(PLACE.with(|place| (&raw const *place).addr()))
-    }
-}
 
 /// The sleepers of one queue.
 #[derive(Debug, Default)]
@@ -101,13 +88,6 @@ mod tests {
 
     const ME: Thread = Thread(1);
     const OTHER: Thread = Thread(2);
-
-    #[test]
-    fn threads_are_told_apart() {
-        assert_eq!(Thread::current(), Thread::current());
-        let here = Thread::current();
-        std::thread::spawn(move || assert_ne!(Thread::current(), here)).join().unwrap();
-    }
 
     #[test]
     fn nobody_rings_for_himself() {

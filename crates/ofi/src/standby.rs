@@ -17,9 +17,10 @@ use crate::bindings::FI_LOG_DOMAIN;
 use crate::flight::{Crew, Flight};
 use crate::forking;
 use crate::log;
+use crate::thread::HandlerMutex;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ pub struct Standby {
     is_asleep: AtomicBool,
     flight: Flight,
     /// There could be no thread at this time.
-    failed: Mutex<Option<Instant>>,
+    failed: HandlerMutex<Option<Instant>>,
 }
 
 /// What a look has found. Of several endpoints the greatest counts.
@@ -138,7 +139,7 @@ impl Naps {
 impl Standby {
     /// One that sleeps. No thread has begun.
     pub fn new() -> Standby {
-        Standby { is_asleep: AtomicBool::new(true), flight: Flight::default(), failed: Mutex::new(None) }
+        Standby { is_asleep: AtomicBool::new(true), flight: Flight::default(), failed: HandlerMutex::new(None) }
     }
 
     /// Whether somebody has to wake it if a call leaves something to do. The caller is inside the domain.
@@ -157,7 +158,7 @@ impl Standby {
         prepare: impl FnOnce() -> io::Result<()> + Send + 'static,
         look: impl FnMut(bool) -> io::Result<Option<Look>> + Send + 'static,
     ) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut failed) = self.failed.lock() else { return };
         if failed.is_some_and(|at| at.elapsed() < TRY_AGAIN) {
             return;
         }

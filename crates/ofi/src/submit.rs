@@ -61,10 +61,6 @@ impl Endpoint {
     ) -> Result {
         let Reporting { wanted, ticketed } = reporting;
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
-        if call.flags & FI_FENCE != 0 && !active.is_drained() {
-            self.progress(entered);
-            return Err(TRY_AGAIN);
-        }
         let context = if ticketed {
             let Call { context, kind, event, start, .. } = call;
             active.tickets.insert(Ticket { context, kind: kind | R::FLAG, start, wanted, event })

@@ -9,8 +9,8 @@ use crate::log;
 use crate::name::{Name, SERVICE_TIMEOUT, ServiceWait};
 use crate::reach;
 use std::time::Instant;
-use tidegate_link::fabric::{Contact, LowerAddress};
-use tidegate_link::{Address, Service};
+use tidegate_link::fabric::Contact;
+use tidegate_link::{Address, LinkError, Service};
 use tidegate_message::{Source, Target};
 
 impl Endpoint {
@@ -30,7 +30,24 @@ impl Endpoint {
         if address == NO_ADDRESS || !self.is_directed() {
             return Ok(Source::Any);
         }
-        self.target(address, entered).map(Source::From)
+        let active = self.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
+        match active.target(address) {
+            Some(target) => Ok(Source::From(target)),
+            None => self.find_source_of_receive(address, entered),
+        }
+    }
+
+    /// Of a departed peer there may be messages left to receive although it has no place any more.
+    #[cold]
+    fn find_source_of_receive(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Source> {
+        let name = self.vector.get().and_then(|vector| vector.name(address, entered));
+        let active = self.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
+        if let Some(Name::Endpoint(contact)) = name
+            && let Some(record) = reach::record_of(active.engine.link(), &contact.address)
+        {
+            return Ok(Source::From(Target::Peer(record)));
+        }
+        self.find_target(address, entered).map(Source::From)
     }
 
     #[cold]
@@ -41,13 +58,17 @@ impl Endpoint {
             // Services are those of this host.
             Name::Service(service) => {
                 let address = self.find_service(address, &service, entered)?;
-                Contact { address, lower: LowerAddress::default() }
+                Contact::found(address)
             }
         };
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         if contact.address == active.own.address {
             active.set_target(address, Target::Myself);
             return Ok(Target::Myself);
+        }
+        if reach::record_of(active.engine.link(), &contact.address).is_some() {
+            log::trouble(FI_LOG_EP_DATA, &LinkError::Gone { peer: contact.address }.to_string());
+            return Err(Errno::of_link(&LinkError::Gone { peer: contact.address }));
         }
         match reach::peer(active.engine.link_mut(), &active.own, &contact) {
             Ok(peer) => {
@@ -73,7 +94,10 @@ impl Endpoint {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         if let Some(owner) = service.find(active.engine.link().look_at_first().directory()) {
             active.waits.remove(&index);
-            vector.check_settings(&self.domain.settings, &owner)?;
+            active.engine.link().look_at_first().check_settings(&owner).map_err(|error| {
+                log::trouble(FI_LOG_AV, &error.to_string());
+                Errno::of_link(&error)
+            })?;
             vector.note(index, owner, entered);
             // Whoever has the service may have been known by no address until now.
             self.domain.forget_addresses(vector, &[], entered);

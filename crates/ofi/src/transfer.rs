@@ -8,7 +8,7 @@ use crate::operation::{Call, EventKind, Flags, Named};
 use crate::recording::Recording;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
-use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Space};
+use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Space, Submission};
 
 /// A send as the application asks for it.
 pub struct SendCall {
@@ -61,6 +61,14 @@ fn wants_receipt(asked: Flags, flags: u64) -> bool {
     flags & FI_MATCH_COMPLETE != 0 || (by_itself && flags & FI_DELIVERY_COMPLETE != 0)
 }
 
+/// Where a buffer for several messages begins. It has to be one piece: its completions say where each message lies, and
+/// how long it is.
+fn start_of(buffer: &IoBuffer) -> Result<*mut u8> {
+    let mut pieces = buffer.spans();
+    let start = pieces.next().map_or(0, |piece| piece.address);
+    if pieces.next().is_some() { Err(INVALID) } else { Ok(core::ptr::with_exposed_provenance_mut(start as usize)) }
+}
+
 fn kind_of(space: Space) -> u64 {
     match space {
         Space::Tagged { .. } => FI_TAGGED,
@@ -103,7 +111,7 @@ impl Endpoint {
                 };
                 let deed = R::sends(to, call.space, &buffer);
                 self.submit::<R>(general, deed, entered, |engine, named| {
-                    engine.send(Send {
+                    let send = Send {
                         to,
                         space: call.space,
                         buffer,
@@ -112,19 +120,21 @@ impl Endpoint {
                         inject,
                         delivery: wants_receipt(call.flags, flags),
                         report: named.report,
-                    })
+                    };
+                    match flags & FI_FENCE {
+                        0 => engine.send(send),
+                        _ => engine.submit_fenced(Submission::Send(send)),
+                    }
                 })
             })
         })
     }
 
-    /// Checks a receive and submits it. `call` describes it as for [`send`](Self::send). `start` is where the buffer
-    /// begins, for multi-receive.
+    /// Checks a receive and submits it. `call` describes it as for [`send`](Self::send).
     #[inline(always)]
     pub fn receive<R: Recording>(
         &self,
         call: impl FnOnce() -> ReceiveCall,
-        start: *mut c_void,
         buffer: impl FnOnce() -> Result<IoBuffer>,
     ) -> isize {
         R::call(|| {
@@ -145,8 +155,10 @@ impl Endpoint {
                 let from = self.source(call.from, entered)?;
                 let buffer = buffer()?;
                 let mut kind = kind_of(call.space) | FI_RECV;
+                let mut start = core::ptr::null_mut();
                 if multi.is_some() {
                     kind |= FI_MULTI_RECV;
+                    start = start_of(&buffer)?;
                 }
                 if matching.peek && matching.claim && !matching.discard {
                     kind |= FI_CLAIM;
@@ -154,14 +166,8 @@ impl Endpoint {
                 if matching.discard && !matching.peek && !matching.claim {
                     return Err(INVALID);
                 }
-                let general = Call {
-                    kind,
-                    flags,
-                    context: call.context,
-                    event: EventKind::Receive,
-                    start: start.cast(),
-                    silent: false,
-                };
+                let general =
+                    Call { kind, flags, context: call.context, event: EventKind::Receive, start, silent: false };
                 let receive = |named: Named| Receive {
                     from,
                     space: call.space,

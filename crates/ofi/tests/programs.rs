@@ -4,36 +4,7 @@
 
 mod toolbox;
 
-use std::fs;
-use std::process::{Command, Output};
-use toolbox::{Folder, compile, have_libfabric, provider_folder};
-
-/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are
-/// environment variables.
-fn run(program: &str, settings: &[(&str, &str)]) {
-    if !have_libfabric() {
-        return;
-    }
-    let output = output_of(program, settings);
-    assert!(output.status.success(), "{program} with {settings:?}: {}", text(&output));
-    let left = segments_of(&output);
-    assert!(left.is_empty(), "{program} left segments behind: {left:?}");
-}
-
-/// `call`: a program of `tests/c`, and its arguments.
-fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
-    let mut words = call.split(' ');
-    let program = words.next().unwrap_or_default();
-    let folder = Folder::new(program);
-    Command::new(compile(program))
-        .args(words)
-        .env("FI_PROVIDER_PATH", provider_folder(&folder))
-        .env("FI_PROVIDER", "tidegate")
-        .env("TEST_SECONDS", "300")
-        .envs(settings.iter().copied())
-        .output()
-        .unwrap()
-}
+use toolbox::{APART, have_libfabric, may_live_apart, output_of, run, run_apart, text};
 
 /// Runs a program with the smallest receive memory that is legal for two peers. The error for less names that value.
 fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
@@ -50,41 +21,6 @@ fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
     let least =
         least.and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_else(|| panic!("no least value: {refusal}"));
     run(program, &with(least));
-}
-
-/// Settings with which each process of a program has a host of its own, as far as anybody can tell, and reaches the
-/// others by TCP. They name libfabric 1.17's way, which newer ones have as well.
-const APART: [(&str, &str); 3] =
-    [("TEST_APART", "1"), ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"), ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm")];
-
-/// Whether processes may have a `/dev/shm` of their own here. Says so if not.
-fn may_live_apart() -> bool {
-    let may = |words: &[&str]| Command::new("unshare").args(words).output().is_ok_and(|it| it.status.success());
-    let found = may(&["-m", "true"]) || may(&["-r", "-m", "true"]);
-    if !found {
-        eprintln!("SKIPPED: this system lets nobody make mount namespaces (run as root, where they are allowed)");
-    }
-    found
-}
-
-fn run_apart(program: &str, settings: &[(&str, &str)]) {
-    if may_live_apart() {
-        run(program, &[&APART, settings].concat());
-    }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-/// Names in /dev/shm that belong to the processes that a program says it has had.
-fn segments_of(output: &Output) -> Vec<String> {
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let pids: Vec<&str> = stdout.lines().filter_map(|line| line.strip_prefix("pid ")).collect();
-    assert!(!pids.is_empty(), "the program tells its processes: {stdout}");
-    let names =
-        fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("tidegate-") && name.split('-').any(|field| pids.contains(&field))).collect()
 }
 
 #[test]
@@ -176,35 +112,9 @@ fn threads_asleep_are_woken_by_what_other_threads_do() {
 }
 
 #[test]
-fn closing_delivers_what_somebody_receives_and_waits_for_nobody_else() {
-    for scheme in ["none", "static", "dynamic"] {
-        run("closing unlimited", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000"), ("FI_TIDEGATE_SCHEME", scheme)]);
-    }
-}
-
-#[test]
-fn closing_ends_though_a_receiver_is_stopped_and_says_what_is_lost() {
-    if !have_libfabric() {
-        return;
-    }
-    let output = output_of("closing stopped", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "1")]);
-    let text = text(&output);
-    assert!(output.status.success() && segments_of(&output).is_empty(), "{text}");
-    assert!(text.contains("messages that it had sent: their receivers had not taken them"), "{text}");
-    assert!(text.contains("FI_TIDEGATE_CLOSE_TIMEOUT=1 s"), "{text}");
-}
-
-#[test]
 fn nothing_said_of_a_peer_that_left_is_taken_for_its_successor() {
     for scheme in ["none", "static", "dynamic"] {
         run("successor", &[("FI_TIDEGATE_SCHEME", scheme)]);
-    }
-}
-
-#[test]
-fn a_forked_child_that_closes_what_it_inherited_disturbs_nobody() {
-    for scheme in ["none", "static", "dynamic"] {
-        run("forked", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_PEERS", "1")]);
     }
 }
 
@@ -220,6 +130,31 @@ fn a_queue_that_nobody_reads_stops_nothing_but_what_reports_to_it() {
     for scheme in ["none", "static", "dynamic"] {
         run("queues", &[("FI_TIDEGATE_SCHEME", scheme)]);
     }
+}
+
+#[test]
+fn errors_are_reported_however_full_their_queue_is() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("errors", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
+fn a_fence_waits_for_its_target_alone_and_nothing_gets_past_it() {
+    for settings in [&[][..], &[("FI_TIDEGATE_BULK", "mailbox")], &[("FI_TIDEGATE_SLOTS", "4")]] {
+        run("fences", settings);
+    }
+    run_apart("fences", &[]);
+}
+
+#[test]
+fn the_level_of_completion_that_was_asked_for_is_kept() {
+    run("levels", &[("FI_TIDEGATE_PEERS", "2"), ("FI_TIDEGATE_RX_MEMORY", "400k")]);
+}
+
+#[test]
+fn defaults_are_those_of_other_providers_and_wishes_are_granted_or_refused() {
+    run("defaults", &[]);
 }
 
 #[test]
@@ -320,6 +255,45 @@ fn a_thread_goes_on_while_the_application_computes_and_sleeps_when_there_is_noth
     // It closes nothing, so its segment stays: in a /dev/shm of its own, which goes with it.
     run_apart("overlap exits", &[THREAD]);
     run_apart("overlap thread", &[THREAD, ("FI_TIDEGATE_RENDEZVOUS", "single")]);
+}
+
+#[test]
+fn an_application_that_asks_for_automatic_progress_gets_it_without_a_variable() {
+    run("overlap asks", &[]);
+}
+
+#[test]
+fn the_user_who_forbids_threads_has_the_last_word_and_the_reason_is_said() {
+    if have_libfabric() {
+        let output = output_of("automatic refused", &[("FI_TIDEGATE_PROGRESS", "calls")]);
+        assert!(output.status.success(), "{}", text(&output));
+        let reason = "FI_TIDEGATE_PROGRESS=calls allows none: leave that variable out";
+        assert!(text(&output).contains(reason), "{}", text(&output));
+    }
+}
+
+#[test]
+fn whoever_waits_for_one_endpoint_tends_all_where_progress_is_automatic() {
+    for way in ["counter", "count", "queue"] {
+        run(&format!("automatic {way}"), &[]);
+        run(&format!("automatic {way}"), &[("FI_TIDEGATE_SPIN", "0")]);
+    }
+}
+
+#[test]
+fn peers_that_left_messages_behind_keep_no_newcomer_out() {
+    let few = ("FI_TIDEGATE_PEERS", "2");
+    for end in ["close", "die"] {
+        run(&format!("leavers {end}"), &[few]);
+    }
+    run_apart("leavers close", &[few]);
+    run_with_least_receive_memory("leavers poor", &[]);
+}
+
+#[test]
+fn a_thread_that_waits_lets_the_calls_of_others_in() {
+    run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "0")]);
+    run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "100000000")]);
 }
 
 #[test]

@@ -159,4 +159,9 @@ impl Buffer for MemoryBuffer {
     fn slice(&self, offset: usize, len: usize) -> Self {
         MemoryBuffer { memory: self.memory.clone(), part: self.part.slice(offset as u64, len as u64) }
     }
+
+    fn copied(&self) -> Self {
+        let bytes = self.memory.read(self.part).map(|bytes| Rc::new(RefCell::new(bytes)));
+        MemoryBuffer { memory: Memory(bytes), part: Part { offset: 0, length: self.part.length } }
+    }
 }

@@ -129,7 +129,7 @@ impl End {
                 self.endpoint.link_mut().busy();
                 continue;
             }
-            self.endpoint.link_mut().idle();
+            self.endpoint.link_mut().idle().yield_if_asked();
             let begin = *begin.get_or_insert_with(Instant::now);
             if begin.elapsed() > PATIENCE {
                 return Err(Trouble("the other process does not answer any more".to_owned()));

@@ -15,7 +15,8 @@ pub const BUNDLED: &str = include_str!("machine.toml");
 /// time. Without any a seed would decide nothing, and processes that keep step would hide what a mailbox is for.
 const NOISE: Noise = Noise { interval: Time::from_microseconds(1000), duration: Time::from_microseconds(25) };
 
-/// Places that the library keeps for processes beyond those of the job (`FI_TIDEGATE_PEERS`).
+/// Places for processes beyond those of the job with which a plan counts, unless the user says. The library has room
+/// for several endpoints of each process; a plan for the least memory does without, and its options say so.
 pub const PEERS_SPARE: u32 = 16;
 
 /// A machine.
@@ -75,7 +76,7 @@ impl Machine {
         Ok(Machine { config, name: name.to_owned() })
     }
 
-    /// The machine with so many processes, each with a place for all others and, as in the library, for some more.
+    /// The machine with so many processes, each with a place for all others and for some more.
     /// `peers`: for so many others instead.
     ///
     /// # Errors
@@ -125,7 +126,7 @@ mod tests {
         let switch =
             parse("[machine]\nprocesses_per_node = 4\n[network]\ntopology = \"switch\"\nsizes = \"2\"\n").unwrap();
         let config = switch.of_ranks(10, None).unwrap();
-        // Twelve processes, of which ten have something to do; each has a place for 26 others, as in the library.
+        // Twelve processes, of which ten have something to do; each has a place for 26 others.
         assert_eq!((config.size(), config.spare_peers), (12, 26 - 11));
         let mesh = parse("[machine]\nprocesses_per_node = 4\n[network]\nsizes = \"2x2\"\n").unwrap();
         assert_eq!(mesh.of_ranks(8, Some(7)).map(|config| (config.size(), config.spare_peers)).unwrap(), (8, 0));

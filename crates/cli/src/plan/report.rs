@@ -9,6 +9,7 @@ use tidegate_sim::SimulationConfig;
 
 use super::choice::{Choice, Wish};
 use super::errors::{ERRORS, SOURCE};
+use super::machine::PEERS_SPARE;
 use super::runs::Outcomes;
 use crate::report::units::human;
 
@@ -32,7 +33,7 @@ pub struct Findings<'a> {
     pub machine_name: &'a str,
     /// The machine.
     pub machine: &'a SimulationConfig,
-    /// What the user wants of `--peers`.
+    /// What the user wants of `--peers`, which else leaves room for some more processes.
     pub peers: Option<u32>,
     /// What was searched for.
     pub wish: &'a Wish,
@@ -94,7 +95,11 @@ impl Findings<'_> {
             percent(self.wish.overhead),
             how_much_longer(choice.chosen.overhead.median()),
         );
-        Some(Recommendation { choice, options: choice.chosen.setting.options(self.machine, self.peers), why })
+        Some(Recommendation {
+            choice,
+            options: choice.chosen.setting.options(self.machine, self.peers.unwrap_or(self.ranks + PEERS_SPARE)),
+            why,
+        })
     }
 
     /// For people.
@@ -241,7 +246,7 @@ impl Findings<'_> {
         json!({
             "scheme": choice.scheme.name(),
             "is_enough": choice.is_enough,
-            "options": chosen.setting.options(self.machine, self.peers),
+            "options": chosen.setting.options(self.machine, self.peers.unwrap_or(self.ranks + PEERS_SPARE)),
             "amount": chosen.setting.amount,
             "memory_bytes": chosen.setting.memory(self.machine),
             "was_cut": chosen.outcomes.was_cut(),

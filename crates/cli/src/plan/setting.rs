@@ -165,8 +165,8 @@ impl Setting {
         }
     }
 
-    /// The options of `tidegate run` that make this setting. `peers`: what the user wants of that option.
-    pub fn options(&self, machine: &SimulationConfig, peers: Option<u32>) -> String {
+    /// The options of `tidegate run` that make this setting for so many peers.
+    pub fn options(&self, machine: &SimulationConfig, peers: u32) -> String {
         let (credit_slots, piggyback) = of_file(machine.flow);
         let mut words =
             vec![format!("--scheme {}", self.scheme), format!("{} {}", Knob::of(self.scheme).option(), self.amount)];
@@ -185,7 +185,7 @@ impl Setting {
             words.push(format!("--eager-size {}", machine.eager_bytes));
         }
         words.extend(self.memory(machine).map(|bytes| format!("--rx-memory {}k", bytes >> 10)));
-        words.extend(peers.map(|peers| format!("--peers {peers}")));
+        words.push(format!("--peers {peers}"));
         words.join(" ")
     }
 }
@@ -207,13 +207,12 @@ mod tests {
     #[test]
     fn a_setting_is_the_options_that_make_it() {
         let of = |scheme, amount, first, room| Setting { scheme, amount, first, room };
-        let setting = |scheme, amount, room| {
-            of(scheme, amount, Knob::of(scheme).beginnings()[0], room).options(&machine(), Some(9))
-        };
+        let setting =
+            |scheme, amount, room| of(scheme, amount, Knob::of(scheme).beginnings()[0], room).options(&machine(), 9);
         assert_eq!(setting(SchemeName::Static, 16, None), "--scheme static --slots 16 --peers 9");
         assert_eq!(setting(SchemeName::Growing, 5, None), "--scheme growing --buffers-most 5 --peers 9");
         let two = of(SchemeName::Growing, 5, 2, None);
-        assert_eq!(two.options(&machine(), None), "--scheme growing --buffers-most 5 --buffers 2");
+        assert_eq!(two.options(&machine(), 9), "--scheme growing --buffers-most 5 --buffers 2 --peers 9");
         assert_eq!(two.in_words(), "2 to 5 buffers");
         assert_eq!(of(SchemeName::Rnr, 1, 1, None).in_words(), "1 buffer");
         let pool = setting(SchemeName::SharedWindow, 4, None);

@@ -1,10 +1,11 @@
 //! The folder of a recording: made before the run, finished after it.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tidegate_link::files::{create_new, open_own, read_left};
 
 use super::facts::{End, EndpointFacts, Facts};
 use super::rows::Last;
@@ -17,6 +18,9 @@ use crate::failure::Failure;
 pub const FACTS_FILE: &str = "recording.json";
 /// Name of the file with what was seen last that is no counter.
 pub const LAST_FILE: &str = "last.json";
+
+/// A longer file is none of ours: the rows of a page take some 20 KiB, and jobs have up to tens of thousands of them.
+const JSON_BYTES_MOST: u64 = 4 << 30;
 
 /// Writes a recording.
 #[derive(Debug)]
@@ -91,7 +95,10 @@ impl Recorder {
         write_json(&self.folder, FACTS_FILE, &self.facts).or_else(|error| match error.kind() {
             // Where there is no room for a second file, there may be in the first.
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                fs::write(self.folder.join(FACTS_FILE), serde_json::to_vec(&self.facts)?)
+                let bytes = serde_json::to_vec(&self.facts)?;
+                let mut file = open_own(&self.folder.join(FACTS_FILE))?;
+                file.set_len(0)?;
+                file.write_all(&bytes)
             }
             _ => Err(error),
         })
@@ -117,7 +124,11 @@ fn remove(folder: &Path, is_made: bool) {
 fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
     let path = folder.join(name);
     let beside = path.with_extension("new");
-    let written = fs::write(&beside, serde_json::to_vec(value)?).and_then(|()| fs::rename(&beside, path));
+    let bytes = serde_json::to_vec(value)?;
+    // One that a killed run has left.
+    let _ = fs::remove_file(&beside);
+    let written =
+        create_new(&beside).and_then(|mut file| file.write_all(&bytes)).and_then(|()| fs::rename(&beside, path));
     written.inspect_err(|_| _ = fs::remove_file(&beside))
 }
 
@@ -127,7 +138,7 @@ fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<(
 /// If the folder holds no recording that this version reads.
 pub fn read_facts(folder: &Path) -> Result<Facts, Failure> {
     let path = folder.join(FACTS_FILE);
-    let bytes = fs::read(&path).map_err(|error| {
+    let bytes = read_left(&path, JSON_BYTES_MOST).map_err(|error| {
         let what = match error.kind() {
             io::ErrorKind::NotFound => "no recording is there".to_owned(),
             _ => format!("{FACTS_FILE}: {error}"),
@@ -146,7 +157,7 @@ pub fn read_facts(folder: &Path) -> Result<Facts, Failure> {
 /// What was seen last; empty if nothing was written or it cannot be read.
 #[must_use]
 pub fn read_last(folder: &Path) -> Last {
-    let bytes = fs::read(folder.join(LAST_FILE)).unwrap_or_default();
+    let bytes = read_left(&folder.join(LAST_FILE), JSON_BYTES_MOST).unwrap_or_default();
     serde_json::from_slice(&bytes).ok().filter(|last: &Last| last.schema == RECORDING_SCHEMA).unwrap_or_default()
 }
 

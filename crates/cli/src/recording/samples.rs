@@ -15,11 +15,11 @@
 //! damage, as is anything else that makes no sense; what came before is used. Counters are found by name, so versions
 //! of Tidegate with other counters can read each other's files: one that is missing is 0.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tidegate_link::files::read_left;
 use tidegate_message::Counter;
 
 use super::facts::EndpointFacts;
@@ -162,7 +162,7 @@ impl Reader {
     /// # Errors
     /// If it cannot be read, or is no such file of this version.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Reader::new(fs::read(path)?)
+        Reader::new(read_left(path, u64::MAX)?)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no samples that this version of tidegate reads"))
     }
 

@@ -1,12 +1,13 @@
 //! [`Writer`]: samples into a file of bounded size.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Values;
 use super::facts::EndpointFacts;
 use super::samples::{self, Encoder, Event, Reader};
+use tidegate_link::files::create_new;
 
 /// With fewer samples than this nothing is left out, however large they are: a file of one sample says nothing.
 const SAMPLES_LEAST: u64 = 16;
@@ -37,7 +38,7 @@ impl Writer {
     /// A new file in the folder.
     pub fn create(folder: &Path, bounds: Bounds) -> io::Result<Self> {
         let path = folder.join(samples::SAMPLES_FILE);
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let mut file = create_new(&path)?;
         let header = samples::file_header();
         file.write_all(&header)?;
         let bytes = header.len() as u64;
@@ -75,7 +76,9 @@ impl Writer {
     fn thin(&mut self) -> io::Result<()> {
         let mut reader = Reader::open(&self.path)?;
         let path = self.path.with_extension("new");
-        let mut file = io::BufWriter::new(File::create(&path)?);
+        // One that a killed run has left.
+        let _ = fs::remove_file(&path);
+        let mut file = io::BufWriter::new(create_new(&path)?);
         let mut bytes = samples::file_header();
         let (mut encoder, mut seen, mut kept) = (Encoder::default(), 0_u64, 0);
         let mut written = 0;

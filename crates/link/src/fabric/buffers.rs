@@ -178,7 +178,43 @@ impl Arriving {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_flow::PacketKind;
+    use tidegate_flow::{Buffers, PacketKind, Posting, SchemeName};
+
+    /// Numbers of messages and of refusals begin again, several times.
+    #[test]
+    fn all_messages_arrive_once_and_in_order_however_often_their_numbers_begin_again() {
+        let buffers = Buffers { per_connection: 3, ..Buffers::of(SchemeName::Rnr) };
+        let mut queues = ReceiveQueues::new(SchemeName::Rnr, 1, &buffers).expect("the scheme posts some");
+        let (mut unaccepted, mut arriving) = (Unaccepted::default(), Arriving::default());
+        let (mut now, timer, peer) = (Instant::default(), Duration::from_millis(1), PeerId(0));
+        let (mut sent, mut got) = (0_u32, 0);
+        while got < 3 * u32::from(NUMBER_MASK) {
+            let mut under_way = Vec::new();
+            for _ in 0..4 {
+                if !unaccepted.has_room() {
+                    break;
+                }
+                let mut packet = Packet::with_credits(PacketKind::Data, sent % 100);
+                packet.header = packet.header.ending_buffer();
+                unaccepted.add(&mut packet);
+                under_way.push(packet);
+                sent += 1;
+            }
+            under_way.extend(std::iter::from_fn(|| unaccepted.next_again(now)));
+            for packet in under_way {
+                if arriving.accept(&mut queues, peer, packet.header) {
+                    assert_eq!(packet.credits(), got % 100);
+                    got += 1;
+                }
+            }
+            // Three buffers for four messages: one is refused each time.
+            (0..queues.taken(peer)).for_each(|_| queues.post(Posting::Again(peer)));
+            now = now + timer + timer;
+            unaccepted.handle_receipt(arriving.receipt(), now, timer);
+            now = now + timer + timer;
+        }
+        assert!(sent >= got);
+    }
 
     /// The receipt for the beginning of a message leaves the rest of it to be sent.
     #[test]

@@ -1,18 +1,24 @@
 //! [`Greeting`]: what two endpoints say of themselves before the first packet. It is the body of a hello, a welcome and
-//! a refusal.
+//! a refusal. Nothing in it is secret (`admission`).
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0–63 | [`Contact`], with the settings that both sides must have alike |
-//! | 64–67 | window: bytes set aside for the unmatched messages of each sender |
-//! | 68–71 | rank in the job, `u32::MAX` if nobody has told |
-//! | 72 | 1 if its network reads memory, so that it can read ours and we its; else 0 |
+//! | 0–23 | [`Address`] |
+//! | 24–29 | the settings that both sides must have alike |
+//! | 30 | kind of the network ([`NetworkKind`]) |
+//! | 31 | 1 if its network reads memory, so that it can read ours and we its; else 0 |
+//! | 32–35 | window: bytes set aside for the unmatched messages of each sender |
+//! | 36–39 | rank in the job, `u32::MAX` if it is not known |
+//! | 40–72 | network address: its length, and 32 bytes |
 //! | 73 | bytes of the host's name, at most 63 |
 //! | 74– | the host's name |
 
+use super::admission;
 use super::contact::Contact;
+use super::kind::NetworkKind;
+use super::network::{LOWER_ADDRESS_MOST, LowerAddress};
 use super::wire::{HEADER_BYTES, Header, Kind, Receipt};
-use crate::shm::Difference;
+use crate::shm::{Address, Difference, Settings, Told};
 
 /// Most bytes of a host's name that are told.
 const HOST_BYTES_MOST: usize = 63;
@@ -32,42 +38,70 @@ pub struct Greeting {
     pub host: String,
 }
 
-/// A batch of a header only, from the endpoint of this id.
-pub fn batch_from(from: u64, to: &Contact, kind: Kind) -> Vec<u8> {
-    header_of(from, to, kind, 0, (0, Receipt::default()))
+/// A batch of a header only, from the endpoint of one id to that of another.
+pub fn batch_from(from: u64, to: u64, kind: Kind, sequence: u64) -> Vec<u8> {
+    header_of(from, to, kind, sequence, (0, Receipt::default()))
 }
 
-fn header_of(from: u64, to: &Contact, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
-    let (mut batch, to, (acknowledged, receipt)) = (vec![0; HEADER_BYTES], to.id(), come);
+fn header_of(from: u64, to: u64, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
+    let (mut batch, (acknowledged, receipt)) = (vec![0; HEADER_BYTES], come);
     Header { kind, is_closing: false, is_last: false, to, from, sequence, acknowledged, receipt }.emit(&mut batch);
     batch
+}
+
+/// Adds a network address to a batch.
+fn emit_lower(lower: &LowerAddress, batch: &mut Vec<u8>) {
+    let bytes = lower.as_bytes();
+    batch.push(bytes.len() as u8);
+    batch.extend_from_slice(bytes);
+    batch.resize(batch.len() + LOWER_ADDRESS_MOST - bytes.len(), 0);
+}
+
+/// The network address at the beginning of some bytes, and what follows it.
+fn parse_lower(bytes: &[u8]) -> Option<(LowerAddress, &[u8])> {
+    let (length, rest) = bytes.split_first()?;
+    let (lower, rest) = rest.split_first_chunk::<LOWER_ADDRESS_MOST>()?;
+    Some((LowerAddress::new(lower.get(..usize::from(*length))?)?, rest))
+}
+
+/// Where the sender of a ping wants its answer, which is all that a ping says.
+pub fn return_address(body: &[u8]) -> Option<LowerAddress> {
+    parse_lower(body).filter(|(lower, rest)| rest.is_empty() && !lower.is_empty()).map(|(lower, _)| lower)
 }
 
 impl Greeting {
     /// Adds the greeting to a batch.
     pub fn emit(&self, batch: &mut Vec<u8>) {
+        let Contact { address, settings, kind, lower, .. } = &self.contact;
         let host = &self.host.as_bytes()[..self.host.len().min(HOST_BYTES_MOST)];
-        batch.extend_from_slice(&self.contact.to_bytes());
+        // We know all our own settings.
+        let settings = if let Told::All(settings) = settings { settings.to_bytes() } else { Default::default() };
+        batch.extend_from_slice(&address.to_bytes());
+        batch.extend_from_slice(&settings);
+        batch.extend_from_slice(&[kind.byte(), self.reads_memory.into()]);
         batch.extend_from_slice(&self.window.to_le_bytes());
         batch.extend_from_slice(&self.rank.unwrap_or(u32::MAX).to_le_bytes());
-        batch.push(self.reads_memory.into());
+        emit_lower(lower, batch);
         batch.push(host.len() as u8);
         batch.extend_from_slice(host);
     }
 
-    /// Reads a greeting; anything may stand in `bytes`. The host's name is for people: what is no printable text in it
-    /// is left out.
-    pub fn parse(bytes: &[u8]) -> Option<Greeting> {
-        let (contact, rest) = bytes.split_at_checked(Contact::BYTES)?;
+    /// Reads the greeting of the endpoint that has this id; anything may stand in `bytes`. The host's name is for
+    /// people: what is no printable text in it is left out.
+    pub fn parse(id: u64, bytes: &[u8]) -> Option<Greeting> {
+        let (address, rest) = bytes.split_first_chunk::<{ Address::BYTES }>()?;
+        let (settings, rest) = rest.split_first_chunk()?;
+        let ([kind, reads_memory], rest) = rest.split_first_chunk()?;
         let (window, rest) = rest.split_first_chunk()?;
         let (rank, rest) = rest.split_first_chunk()?;
-        let (reads_memory, rest) = rest.split_first()?;
+        let (lower, rest) = parse_lower(rest).filter(|(lower, _)| !lower.is_empty())?;
         let (length, host) = rest.split_first()?;
         let host = host.get(..usize::from(*length).min(HOST_BYTES_MOST))?;
         let host = String::from_utf8_lossy(host).chars().filter(|letter| !letter.is_control()).collect();
         let rank = Some(u32::from_le_bytes(*rank)).filter(|rank| *rank != u32::MAX);
-        let (contact, window) = (Contact::from_bytes(contact)?, u32::from_le_bytes(*window));
-        Some(Greeting { contact, window, rank, reads_memory: *reads_memory == 1, host })
+        let (settings, kind) = (Settings::from_bytes(*settings), NetworkKind::from_byte(*kind));
+        let contact = Contact::told(Address::from_bytes(address)?, id, settings, kind, lower);
+        Some(Greeting { contact, window: u32::from_le_bytes(*window), rank, reads_memory: *reads_memory == 1, host })
     }
 
     /// A batch without packets from the endpoint of this greeting, for one of whom nothing has come.
@@ -77,11 +111,14 @@ impl Greeting {
 
     /// The same where so many batches have come, and messages of which this is to be said.
     pub fn batch_after(&self, to: &Contact, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
-        let mut batch = header_of(self.contact.id(), to, kind, sequence, come);
+        let mut batch = header_of(self.contact.id(), to.id(), kind, sequence, come);
         match kind {
             Kind::Hello | Kind::Welcome | Kind::Refusal => self.emit(&mut batch),
-            Kind::Ping => batch.extend_from_slice(&self.contact.to_bytes()),
+            Kind::Ping => emit_lower(&self.contact.lower, &mut batch),
             _ => {}
+        }
+        if kind.has_proof() {
+            admission::seal(&mut batch, &admission::secret_for(&self.contact, to));
         }
         batch
     }
@@ -97,8 +134,10 @@ impl Greeting {
 
     /// Why the two cannot communicate: the first parameter in which they differ, with both values. `None`: they can.
     pub fn disagreement(&self, theirs: &Greeting) -> Option<String> {
-        let found = self.contact.address.settings.difference(&theirs.contact.address.settings)?;
-        let (name, Difference { parameter, ours, theirs }) = (theirs.name(), found);
+        let (Told::All(own), Told::All(others)) = (&self.contact.settings, &theirs.contact.settings) else {
+            return None;
+        };
+        let (name, Difference { parameter, ours, theirs }) = (theirs.name(), own.difference(others)?);
         Some(format!(
             "{parameter} is {ours} here and {theirs} with {name}: it must be the same in all processes of a job"
         ))
@@ -116,14 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn what_is_written_is_read_and_is_not_the_secret() {
         for rank in [Some(3), None] {
             let greeting = Greeting { rank, ..greeting(7, 64) };
             let mut bytes = Vec::new();
             greeting.emit(&mut bytes);
-            assert_eq!(Greeting::parse(&bytes), Some(greeting));
+            let read = Greeting::parse(greeting.contact.id(), &bytes);
+            assert_eq!(read, Some(greeting.clone()));
+            assert!(read.unwrap().contact.secret.is_none());
+            let secret = greeting.contact.secret.unwrap().to_bytes();
+            assert!(!bytes.windows(4).any(|part| part == &secret[..4]), "the secret stays here");
             for length in 0..bytes.len() {
-                assert_eq!(Greeting::parse(&bytes[..length]), None, "cut to {length} bytes");
+                assert_eq!(Greeting::parse(1, &bytes[..length]), None, "cut to {length} bytes");
             }
         }
     }

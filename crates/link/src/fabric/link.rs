@@ -8,7 +8,8 @@ use super::reads::Chunking;
 use super::stream::CARRIED_MOST;
 use crate::clock;
 use crate::memory::IoBuffer;
-use crate::shm::{LinkError, Maker};
+use crate::records::Records;
+use crate::shm::{Address, LinkError, Maker};
 use std::thread;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement, Posting};
@@ -49,12 +50,14 @@ pub struct FabricLink<N: Network> {
     has_said_goodbye: bool,
     /// A forked child's copy says nothing when it is dropped: the parent goes on.
     maker: Maker,
+    /// Departed peers that have no place any more and whose messages the endpoint still has.
+    records: Records,
 }
 
 impl<N: Network> FabricLink<N> {
-    /// A link over a network, for an endpoint that says this of itself. The contact's lower address is the network's.
+    /// A link over a network, for an endpoint that says this of itself. The contact's network is this one.
     pub fn new(mut own: Greeting, network: N, flow: &Config) -> FabricLink<N> {
-        own.contact.lower = network.address();
+        own.contact = own.contact.with_network(network.kind(), network.address());
         own.reads_memory = network.reads_memory();
         let protocol = Protocol::new(own, flow);
         FabricLink {
@@ -68,6 +71,7 @@ impl<N: Network> FabricLink<N> {
             quiet: EXCHANGES_BUSY,
             has_said_goodbye: false,
             maker: Maker::here(),
+            records: Records::default(),
         }
     }
 
@@ -91,6 +95,16 @@ impl<N: Network> FabricLink<N> {
         self.protocol.contact(peer)
     }
 
+    /// The address of a departed peer whose messages the endpoint has by this number.
+    pub fn address_of_record(&self, record: PeerId) -> Option<Address> {
+        self.records.address(record)
+    }
+
+    /// The number by which the endpoint has messages of the departed peer of this address.
+    pub fn record_of(&self, address: &Address) -> Option<PeerId> {
+        self.records.number(address)
+    }
+
     /// The peer at a contact. Does not wait until it answers.
     pub fn peer(&mut self, contact: &Contact) -> Result<PeerId, LinkError> {
         let peer = self.protocol.peer(contact)?;
@@ -101,6 +115,11 @@ impl<N: Network> FabricLink<N> {
     /// What has happened so far.
     pub fn counts(&self) -> Counts {
         self.protocol.counts()
+    }
+
+    /// The network, to look at.
+    pub fn look_at_network(&self) -> &N {
+        &self.network
     }
 
     /// The network.
@@ -314,8 +333,22 @@ impl<N: Network> Link for FabricLink<N> {
         self.protocol.transmit(&mut self.network, now);
     }
 
+    fn lacks_places(&self) -> bool {
+        self.protocol.is_full()
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        if let Some(contact) = self.contact_of(peer) {
+            self.records.insert(record, contact.address);
+        }
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.records.remove(record);
+    }
+
     fn identity(&self, peer: PeerId) -> Option<u64> {
-        self.contact_of(peer).map(|contact| contact.address.endpoint_id())
+        self.contact_of(peer).map(|contact| contact.address.tag())
     }
 
     fn counters(&self) -> &Counters {

@@ -18,6 +18,9 @@
 //! A port that is silent proves nothing while its host answers: a process that computes takes no connections, and once
 //! its queue is full its kernel answers none.
 //!
+//! Where another process says that the peer is not at its address any more, which proves nothing, the peer is asked
+//! again; it is gone when that goes on for [`FAILED_FOR`] and nothing comes from itself.
+//!
 //! Over a network that can ask nobody, each sending must have failed for [`FAILED_FOR`], or nothing be taken for
 //! [`SILENT_FOR`].
 
@@ -118,6 +121,8 @@ pub struct Probe {
     unanswered: u32,
     sent_at: Instant,
     heard_at: Instant,
+    /// Words of others that the peer is not there, since it was last heard of.
+    absent: Series,
 }
 
 impl Probe {
@@ -130,7 +135,14 @@ impl Probe {
 
     /// The peer was heard of.
     pub fn handle_heard(&mut self, now: Instant) {
-        (self.unanswered, self.heard_at) = (0, now);
+        (self.unanswered, self.heard_at, self.absent) = (0, now, Series::default());
+    }
+
+    /// Another process says that the peer is not at its address: it is asked often again. Returns whether it is gone.
+    pub fn handle_absent(&mut self, now: Instant) -> bool {
+        self.unanswered = self.unanswered.min(1);
+        self.absent.add(now);
+        self.absent.proves(now, FAILED_FOR)
     }
 
     fn interval(&self) -> Duration {

@@ -1,7 +1,7 @@
 //! Messages beside packets, over a network that loses, repeats and reorders; and peers that send more than they may.
 
 use super::stream::{CARRIED_MOST, UNACKNOWLEDGED};
-use super::testing::{Faults, Random};
+use super::testing::{Faults, Random, contact};
 use super::tests::{Job, MOMENT};
 use super::wire::{Header, Kind, LONGEST_BATCH_BYTES, Load, PART_MOST, Receipt};
 use crate::memory::IoBuffer;
@@ -81,7 +81,8 @@ proptest! {
 /// A batch of node 1 for node 0.
 fn loaded(sequence: u64, load: Load, part: &[u8]) -> Vec<u8> {
     let (is_closing, is_last, receipt) = (false, false, Receipt::default());
-    let header = Header { kind: Kind::Loaded, is_closing, is_last, to: 0, from: 1, sequence, acknowledged: 0, receipt };
+    let [to, from] = [0, 1].map(|number| contact(number, number, 64).id());
+    let header = Header { kind: Kind::Loaded, is_closing, is_last, to, from, sequence, acknowledged: 0, receipt };
     let mut batch = vec![0; super::wire::HEADER_BYTES];
     header.emit(&mut batch);
     [&batch[..], &load.to_bytes(), part].concat()

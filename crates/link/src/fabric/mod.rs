@@ -3,7 +3,8 @@
 //! | file | what it is |
 //! |---|---|
 //! | `network` | what is needed of the network below, which the provider implements over another libfabric provider |
-//! | `contact` | how an endpoint is reached, 64 bytes; who is on the same host |
+//! | `contact`, `kind` | how an endpoint is reached, 64 bytes; who is on the same host; which network it has |
+//! | `admission` | who may speak: proofs, and what strangers can do all the same |
 //! | `wire`, `greeting` | the bytes of a batch, and of what two endpoints say of themselves first |
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
 //! | `loading` | messages that are carried beside packets, in one way |
@@ -11,6 +12,7 @@
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `knocking` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
+//! | `former` | peers that have no place any more, and stay lost |
 //! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
 //! | `closing` | what is said to all at the end, and when that is over |
@@ -20,13 +22,16 @@
 //!
 //! Nothing here does input or output but through `network`, and the time comes as an argument, except in `link`.
 
+mod admission;
 mod buffers;
 mod closing;
 mod contact;
 mod departing;
+mod former;
 mod greeting;
 #[cfg(test)]
 mod kernels;
+mod kind;
 mod knocking;
 #[cfg(test)]
 mod knocking_tests;
@@ -48,6 +53,8 @@ mod reading_tests;
 mod reads;
 mod receiving;
 mod sending;
+#[cfg(test)]
+mod stranger_tests;
 mod stream;
 #[cfg(test)]
 mod testing;
@@ -59,8 +66,9 @@ mod trouble_tests;
 mod turning_tests;
 mod wire;
 
-pub use contact::Contact;
+pub use contact::{Contact, NoContact};
 pub use greeting::Greeting;
+pub use kind::NetworkKind;
 pub use knocking::{KNOCKS_MOST, QUESTIONS_MOST};
 pub use link::FabricLink;
 pub use network::{

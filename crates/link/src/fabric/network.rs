@@ -2,16 +2,17 @@
 //! accepted, when a connection breaks that nobody but itself knows of. It may also change the order of batches and,
 //! since batches are sent again, deliver one twice.
 
+use super::kind::NetworkKind;
 use crate::memory::IoBuffer;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use tidegate_message::{RemoteMemory, Span};
 
 /// Most bytes of an address of the network below: what a [`Contact`](super::contact::Contact) has room for.
-pub const LOWER_ADDRESS_MOST: usize = 24;
+pub const LOWER_ADDRESS_MOST: usize = 32;
 
 /// An address of the network below, as bytes that only that network reads. Addresses of sockets are as the kernel has
-/// them, but those of IPv6 without the four bytes of the flow label, for which there is no room.
+/// them, but those of IPv6 without the four bytes of the flow label: so a contact has room for settings behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LowerAddress {
     length: u8,
@@ -146,6 +147,11 @@ pub enum NetworkEvent<'a> {
 pub trait Network {
     /// Where others reach us.
     fn address(&self) -> LowerAddress;
+
+    /// Which network it is.
+    fn kind(&self) -> NetworkKind {
+        NetworkKind::OTHER
+    }
 
     /// Makes a peer known. Errors are for people: they name the address and what is wrong.
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String>;

@@ -2,10 +2,11 @@
 //! lose, repeat and reorder batches. It does no input or output: the network and the time are arguments.
 //!
 //! A connection begins at the first contact: a *hello*, which the other side answers by a *welcome*, or a *refusal*
-//! where the parameters differ; each of them tells who its sender is. Then packets travel in batches as `stream`
-//! describes. An endpoint's id is random and never used twice, so a pair of ids has one connection in its life: when
-//! the network below breaks it and makes another, numbers and acknowledgements go on where they were, and once a peer
-//! counts as lost it stays lost; if it lives and goes on, it is told (*severed*).
+//! where the parameters differ; each of them tells who its sender is, and proves that it belongs to the job
+//! (`admission`). Then packets travel in batches as `stream` describes. An endpoint's id follows from its secret and is
+//! never used twice, so a pair of ids has one connection in its life: when the network below breaks it and makes
+//! another, numbers and acknowledgements go on where they were, and once a peer counts as lost it stays lost; if it
+//! lives and goes on, it is told (*severed*).
 //!
 //! What is lost below is sent again, when the network says that a sending failed, or when an answer to a later ping
 //! shows that it has not come. So a peer that computes and answers nothing is sent nothing twice.
@@ -18,18 +19,19 @@
 use super::buffers::{KEPT_MOST, Unaccepted};
 use super::contact::Contact;
 use super::departing::Departing;
+use super::former::FormerPeers;
 use super::greeting::Greeting;
 use super::knocking::Knocking;
 use super::loading::Loading;
-use super::network::Route;
+use super::network::{LowerAddress, Route};
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::reads::Reads;
 use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
 use super::wire::LONGEST_BATCH_BYTES;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
-use crate::shm::LinkError;
-use std::collections::{HashMap, HashSet, VecDeque};
+use crate::shm::{LinkError, Told};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues};
 use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, WriteError};
@@ -72,7 +74,8 @@ pub(super) struct Place {
 /// Last words to somebody who has no place.
 #[derive(Debug)]
 pub(super) struct Notice {
-    pub contact: Contact,
+    /// The endpoint's id, and where it is reached.
+    pub to: (u64, LowerAddress),
     pub route: Option<Route>,
     pub batch: Vec<u8>,
     /// Then it is dropped, unless the network has it.
@@ -88,12 +91,11 @@ pub(super) struct Notice {
 pub struct Protocol {
     pub(super) own: Greeting,
     pub(super) places: Vec<Place>,
-    free: Vec<PeerId>,
-    places_most: u32,
+    pub(super) free: Vec<PeerId>,
+    pub(super) places_most: u32,
     pub(super) by_id: HashMap<u64, PeerId>,
-    /// Ids of those with whom we communicate no more, the oldest first, and the same to look them up.
-    ended: VecDeque<u64>,
-    ended_ids: HashSet<u64>,
+    /// Peers that we communicate with no more.
+    pub(super) former: FormerPeers,
     /// Packets that have come, in order. Their stamps are generations.
     mailbox: VecDeque<Packet>,
     mailbox_most: usize,
@@ -144,8 +146,7 @@ impl Protocol {
             free: Vec::new(),
             places_most: flow.peers,
             by_id: HashMap::new(),
-            ended: VecDeque::new(),
-            ended_ids: HashSet::new(),
+            former: FormerPeers::new(ENDED_PER_PEER * flow.peers as usize),
             mailbox: VecDeque::new(),
             mailbox_most: mailbox_most(flow),
             delivered: 0,
@@ -175,7 +176,7 @@ impl Protocol {
 
     /// The most memory that an endpoint takes that so many peers on other hosts talk to. A queue doubles as it grows.
     pub fn bytes_most(flow: &Config, peers: usize) -> usize {
-        let table = size_of::<Place>() + size_of::<Peer>() + 8 * (2 + 2 * ENDED_PER_PEER) + 6 * 48;
+        let table = size_of::<Place>() + size_of::<Peer>() + 8 * 2 + ENDED_PER_PEER * FormerPeers::BYTES_EACH + 6 * 48;
         let table = table + Knocking::BYTES_PER_PEER;
         // Packets that may have to be sent again, where receivers post buffers.
         let kept = if flow.scheme.lends().posts_buffers() { 4 * KEPT_MOST * (PACKET_BYTES + 8) } else { 0 };
@@ -211,23 +212,28 @@ impl Protocol {
     /// The place of the endpoint at this contact, a new one if it has none. Says hello to it. Errors: the peer has no
     /// network address, other parameters, or was lost; there is no place.
     pub fn peer(&mut self, contact: &Contact) -> Result<PeerId, LinkError> {
-        if let Some(place) = self.by_id.get(&contact.id()) {
-            return Ok(*place);
+        if let Some(place) = self.by_id.get(&contact.id()).copied() {
+            // It may have told us who it is before the application has: then we had no secret to prove anything by.
+            if let Some(peer) = self.known(place) {
+                peer.contact.secret = peer.contact.secret.or(contact.secret);
+            }
+            return Ok(place);
         }
         let elsewhere = |reason: &str| LinkError::Elsewhere { peer: contact.address, reason: reason.to_owned() };
-        if self.has_ended(contact.id()) {
+        if self.former.find(contact.id()).is_some() {
             return Err(elsewhere("it has left, or counts as lost"));
         }
         if let Some(why) = &self.broken {
             return Err(elsewhere(&format!("the network below has failed: {why}")));
         }
-        if contact.lower.is_empty() {
-            return Err(elsewhere(
-                "it runs on another host, or as another user, and has opened no network: FI_TIDEGATE_FABRIC must \
-                 name the same provider in all processes of a job",
-            ));
+        self.own.contact.check_network(contact)?;
+        if contact.lower == self.own.contact.lower {
+            return Err(elsewhere("its network address is that of this process itself"));
         }
-        self.own.contact.check_settings(contact)?;
+        if let Told::All(ours) = &self.own.contact.settings {
+            // The host's name is not known yet: it comes with the greeting.
+            contact.settings.check(ours, || format!("{contact} of another host"))?;
+        }
         let full = LinkError::TableFull { owner: "this process".into(), peers: self.places_most, is_changing: false };
         let place = self.admit(contact).ok_or(full)?;
         if let Some(peer) = self.known(place) {
@@ -272,11 +278,6 @@ impl Protocol {
             (None, Phase::Ended) => None,
             (None, _) => Some(0),
         }
-    }
-
-    /// Whether we communicate no more with the endpoint of this id.
-    pub(super) fn has_ended(&self, id: u64) -> bool {
-        self.ended_ids.contains(&id)
     }
 
     /// Something is to be sent to this peer, when its turn comes or, if the network took nothing for it, its time.
@@ -433,7 +434,7 @@ impl Protocol {
         let last_words = self.look_up(place).and_then(|peer| peer.last_words(&self.own));
         let Some(contact) = self.contact(place) else { return };
         if let Some(batch) = last_words {
-            self.add_notice(contact, batch, now, NOTICES_MOST);
+            self.add_notice((contact.id(), contact.lower), batch, now, NOTICES_MOST);
         }
         let at = &mut self.places[place.0 as usize];
         let Some(peer) = at.peer.take() else { return };
@@ -453,25 +454,18 @@ impl Protocol {
         self.free.push(place);
         self.by_id.remove(&contact.id());
         self.reads.forget(place);
-        if self.ended.len() >= ENDED_PER_PEER * self.places_most as usize
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.ended_ids.remove(&oldest);
-        }
-        if self.ended_ids.insert(contact.id()) {
-            self.ended.push_back(contact.id());
-        }
+        self.former.add(&contact);
         // What has happened to it concerns nobody any more.
         self.events.retain(|(_, event)| subject(event) != Some(place));
     }
 
     /// Says something to somebody who has no place, unless there are as many such already. Returns whether it will.
-    pub(super) fn add_notice(&mut self, contact: Contact, batch: Vec<u8>, now: Instant, most: usize) -> bool {
-        let has_room = self.notices.len() < most && !self.notices.iter().any(|notice| notice.contact == contact);
+    pub(super) fn add_notice(&mut self, to: (u64, LowerAddress), batch: Vec<u8>, now: Instant, most: usize) -> bool {
+        let has_room = self.notices.len() < most && !self.notices.iter().any(|notice| notice.to == to);
         if has_room {
             self.notice_number = self.notice_number.wrapping_add(1);
             let (route, until, number) = (None, now + NOTICE_FOR, self.notice_number);
-            self.notices.push_back(Notice { contact, route, batch, until, number, is_under_way: false });
+            self.notices.push_back(Notice { to, route, batch, until, number, is_under_way: false });
         }
         has_room
     }

@@ -1,11 +1,12 @@
 //! What a batch does that has come.
 
-use super::contact::Contact;
+use super::admission;
 use super::greeting::{self, Greeting};
+use super::network::LowerAddress;
 use super::peer::Phase;
 use super::protocol::Protocol;
 use super::stream::{Marks, Taken, UNACKNOWLEDGED};
-use super::wire::{self, Batch, Header, Kind, Load, Malformed, PACKETS_PER_BATCH, VERSION};
+use super::wire::{Batch, Header, Kind, Load, Malformed, PACKETS_PER_BATCH};
 use crate::log::{self, Level};
 use std::mem;
 use std::time::Duration;
@@ -20,26 +21,38 @@ const ANSWERS_MOST: usize = 16;
 const ANSWERS_PER_SECOND: u32 = 64;
 
 impl Protocol {
+    /// Whether a newcomer finds no place.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty() && self.places.len() as u32 == self.places_most
+    }
+
     /// Takes what has come; anything may stand in `bytes`.
     pub fn handle_batch(&mut self, bytes: &[u8], now: Instant) {
-        let own = self.own.contact.id();
         match Batch::parse(bytes) {
-            Ok(batch) if batch.header.to == own => {
+            Ok(batch) if batch.header.to == self.own.contact.id() => {
                 self.counts.received += 1;
                 self.handle(&batch, now);
             }
             Ok(batch) => self.handle_mistaken(&batch, now),
-            Err(Malformed::Version { version, to, from }) if to == own => {
-                self.handle_other_version(version, from, wire::contact_of_any_version(bytes), now);
-            }
-            Err(_) => self.counts.dropped += 1,
+            Err(Malformed) => self.counts.dropped += 1,
         }
     }
 
     fn handle(&mut self, batch: &Batch, now: Instant) {
         let Header { kind, from, sequence, acknowledged, receipt, .. } = batch.header;
         let Some(place) = self.by_id.get(&from).copied() else { return self.handle_stranger(batch, now) };
+        let own = self.own.contact;
         let Some(peer) = self.known(place) else { return };
+        if kind.has_proof() && !admission::is_proven(batch, &own, peer.contact.secret.as_ref()) {
+            return self.counts.dropped += 1;
+        }
+        if kind == Kind::Absent {
+            return self.handle_absent(
+                place,
+                "another process has its network address now: its process has ended",
+                now,
+            );
+        }
         peer.probe.handle_heard(now);
         let was_in_trouble = peer.trouble.take().is_some();
         match peer.outbox.handle_acknowledgement(acknowledged) {
@@ -57,69 +70,83 @@ impl Protocol {
         match kind {
             Kind::Hello | Kind::Welcome | Kind::Refusal => self.handle_greeting(place, batch, now),
             Kind::Packets | Kind::Loaded => self.handle_packets(place, batch, now),
-            Kind::Acknowledgement => {}
+            Kind::Acknowledgement | Kind::Absent => {}
             Kind::Ping => self.handle_ping(place, sequence),
             Kind::Answer => self.handle_answer(place, sequence),
             Kind::Severed => self.end(place, false, "it does not hear this process any more"),
         }
     }
 
-    /// Somebody of whom we have not heard, and who knows our id.
+    /// An endpoint that has no place here, and knows our id. Whether it knows our secret too is looked at before
+    /// anything else.
     fn handle_stranger(&mut self, batch: &Batch, now: Instant) {
         let Header { kind, from, .. } = batch.header;
-        let contact =
-            Contact::from_bytes(batch.body()).filter(|contact| contact.id() == from && !contact.lower.is_empty());
-        let (Kind::Hello | Kind::Ping, Some(contact)) = (kind, contact) else {
-            self.counts.dropped += 1;
-            return;
-        };
-        if kind == Kind::Hello
-            && Greeting::parse(batch.body()).is_some()
-            && !self.has_ended(from)
-            && let Some(place) = self.admit(&contact)
+        let former = self.former.find(from);
+        let secret = former.flatten().or(self.own.contact.secret);
+        let is_proven = kind.has_proof() && admission::is_proven(batch, &self.own.contact, former.flatten().as_ref());
+        let greeting = Greeting::parse(from, batch.body()).filter(|_| kind == Kind::Hello && is_proven);
+        if let (Some(greeting), None) = (&greeting, former)
+            && let Some(place) = self.admit(&greeting.contact)
         {
             return self.handle_greeting(place, batch, now);
         }
-        // It counts as lost, or there is no place for it: untold, it would wait for ever.
         self.counts.dropped += 1;
-        let batch = self.own.batch(&contact, Kind::Severed, 0);
-        self.answer_stranger(contact, batch, now);
+        let to = match kind {
+            Kind::Hello => greeting.map(|greeting| greeting.contact.lower),
+            Kind::Ping => greeting::return_address(batch.body()),
+            _ => None,
+        };
+        let (Some(to), Some(secret)) = (to, secret) else { return };
+        // It counts as lost, or there is no place for it: untold, it would wait for ever. Who asks and proves nothing
+        // may be a peer of old, of which we know nothing more.
+        let kind = if is_proven { Kind::Severed } else { Kind::Absent };
+        let mut answer = greeting::batch_from(self.own.contact.id(), from, kind, 0);
+        if is_proven {
+            admission::seal(&mut answer, &secret);
+        }
+        self.answer_stranger((from, to), answer, now);
     }
 
     /// A batch for another endpoint than ours, which may have had our port before: who still asks for it is told that
-    /// it is no more, since nobody else would.
+    /// it is not here: no other process can say so.
     fn handle_mistaken(&mut self, batch: &Batch, now: Instant) {
         self.counts.dropped += 1;
         let Header { kind, from, to, .. } = batch.header;
-        let contact = Contact::from_bytes(batch.body()).filter(|contact| contact.id() == from);
-        let (Kind::Hello | Kind::Ping, Some(contact)) = (kind, contact) else { return };
-        if contact.id() == self.own.contact.id() {
-            // Nobody else knows our id, and which of our peers has no answer from us.
+        let lower = match kind {
+            Kind::Hello => Greeting::parse(from, batch.body()).map(|greeting| greeting.contact.lower),
+            Kind::Ping => greeting::return_address(batch.body()),
+            _ => None,
+        };
+        let Some(lower) = lower else { return };
+        if from == self.own.contact.id() {
+            // A batch of our own has come back: by the network, or from a process that has got hold of it.
             if let Some(place) = self.by_id.get(&to).copied() {
-                self.end(place, false, "what is sent to its address comes to this process itself");
+                self.handle_absent(place, "what is sent to its address comes to this process itself", now);
             }
             return;
         }
-        if contact.lower.is_empty() {
-            return;
+        self.answer_stranger((from, lower), greeting::batch_from(to, from, Kind::Absent, 0), now);
+    }
+
+    /// Some process says that a peer is not at its address, which may be true.
+    fn handle_absent(&mut self, place: PeerId, why: &str, now: Instant) {
+        if self.known(place).is_some_and(|peer| peer.phase != Phase::Ended && peer.probe.handle_absent(now)) {
+            self.end(place, false, why);
         }
-        let batch = greeting::batch_from(to, &contact, Kind::Severed);
-        self.answer_stranger(contact, batch, now);
     }
 
     /// Who is not answered asks again, if it is a peer of old.
-    fn answer_stranger(&mut self, contact: Contact, batch: Vec<u8>, now: Instant) {
+    fn answer_stranger(&mut self, to: (u64, LowerAddress), batch: Vec<u8>, now: Instant) {
         if now >= self.answers_until {
             (self.answers, self.answers_until) = (0, now + Duration::from_secs(1));
         }
-        if self.answers < ANSWERS_PER_SECOND && self.add_notice(contact, batch, now, ANSWERS_MOST) {
+        if self.answers < ANSWERS_PER_SECOND && self.add_notice(to, batch, now, ANSWERS_MOST) {
             self.answers += 1;
         }
     }
 
     fn handle_greeting(&mut self, place: PeerId, batch: &Batch, now: Instant) {
-        let theirs = Greeting::parse(batch.body()).filter(|theirs| theirs.contact.id() == batch.header.from);
-        let Some(theirs) = theirs else { return self.counts.dropped += 1 };
+        let Some(theirs) = Greeting::parse(batch.header.from, batch.body()) else { return self.counts.dropped += 1 };
         let disagreement = self.own.disagreement(&theirs);
         let is_closing = self.is_closing;
         let Some(peer) = self.known(place) else { return };
@@ -243,27 +270,5 @@ impl Protocol {
         if peer.outbox.resend(number) {
             self.queue(place);
         }
-    }
-
-    fn handle_other_version(&mut self, version: u8, from: u64, contact: Option<Contact>, now: Instant) {
-        self.counts.dropped += 1;
-        let Some(place) = self.by_id.get(&from).copied() else {
-            // Any batch of ours tells it our version.
-            if let Some(contact) = contact.filter(|contact| contact.id() == from && !contact.lower.is_empty()) {
-                let batch = self.own.batch(&contact, Kind::Severed, 0);
-                self.answer_stranger(contact, batch, now);
-            }
-            return;
-        };
-        if self.known(place).is_some_and(|peer| peer.phase == Phase::Ended) {
-            return;
-        }
-        let why = format!(
-            "it speaks version {version} of Tidegate's network protocol, and this process version {VERSION}: install the same \
-             Tidegate on all hosts"
-        );
-        let text = why.clone();
-        log::line(Level::Trouble, || text);
-        self.end(place, false, &why);
     }
 }

@@ -85,7 +85,7 @@ fn handle_taken(peer: &mut Peer, item: Item, now: Instant) {
                 peer.due.probe = false;
                 peer.probe.handle_sent(now);
             }
-            Kind::Packets | Kind::Loaded | Kind::Acknowledgement => {}
+            Kind::Packets | Kind::Loaded | Kind::Acknowledgement | Kind::Absent => {}
         },
     }
 }
@@ -267,7 +267,7 @@ impl Protocol {
             let Some(mut notice) = self.notices.pop_front() else { break };
             if !notice.is_under_way {
                 if notice.route.is_none() {
-                    notice.route = network.resolve(&notice.contact.lower).ok();
+                    notice.route = network.resolve(&notice.to.1).ok();
                 }
                 let Some(route) = notice.route else { continue };
                 let token = Token(u64::from(NO_PLACE) << 32 | u64::from(notice.number));

@@ -107,6 +107,22 @@ pub struct Due<'a> {
     pub bytes: &'a mut [u8],
 }
 
+#[cfg(test)]
+impl Outbox {
+    /// As after so many batches.
+    pub fn begin_at(&mut self, sequence: u64) {
+        self.acknowledged = sequence;
+    }
+}
+
+#[cfg(test)]
+impl Inbox {
+    /// As after so many batches.
+    pub fn begin_at(&mut self, sequence: u64) {
+        self.expected = sequence;
+    }
+}
+
 impl Outbox {
     /// Something is about to be written.
     pub fn handle_write(&mut self, now: Instant) {

@@ -7,23 +7,17 @@ use super::network::{Answer, Door, Knock, LowerAddress, Network, NetworkEvent, R
 use super::peer::FLIGHTS_MOST;
 use super::wire::Kind;
 use crate::memory::IoBuffer;
-use crate::shm::Address;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::rc::Rc;
+use tidegate_flow::{Config, SchemeName};
 use tidegate_message::{Buffer, RemoteMemory, Span};
 
-/// The contact of an endpoint with this id, on this host. Its node is its id.
-pub(super) fn contact(id: u64, boot: u64, slots: u32) -> Contact {
-    let mut bytes = [0; Address::BYTES];
-    bytes[..3].copy_from_slice(b"TG3");
-    bytes[4..12].copy_from_slice(&boot.to_le_bytes());
-    bytes[16..20].copy_from_slice(&(id as u32).to_le_bytes());
-    (bytes[26], bytes[27], bytes[30]) = (2 | 0x80, slots as u8, 2);
-    bytes[32..40].copy_from_slice(&id.to_le_bytes());
-    let address = Address::from_bytes(&bytes).expect("an address");
-    Contact { address, lower: LowerAddress::new(&[id as u8]).expect("short") }
+/// The contact of an endpoint with this number, on this host. Its node is its number.
+pub(super) fn contact(number: u64, host: u64, slots: u32) -> Contact {
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Dynamic, 4, slots, 2) };
+    Contact::example(number, host, &flow, LowerAddress::new(&[number as u8]).expect("short"))
 }
 
 /// A random number generator: the same seed, the same run.

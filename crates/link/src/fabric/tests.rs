@@ -1,6 +1,7 @@
 //! Endpoints over a simulated network: what is sent arrives once and in order, whatever the network does; who is gone
 //! is noticed, and strangers change nothing.
 
+use super::admission;
 use super::greeting::Greeting;
 use super::network::{Network, Route, Sending, Token};
 use super::protocol::Protocol;
@@ -116,7 +117,7 @@ fn two_greet_each_other_and_packets_go_to_and_fro() {
 fn other_parameters_are_an_error_on_both_sides() {
     let mut job = Job::new(2, 1);
     job.nodes[1].protocol = Protocol::new(greeting(1, 16), &flow());
-    // The address says so at once; where it lies, the hello tells.
+    // The address says so at once; where it does not, the hello tells.
     assert!(job.nodes[0].protocol.peer(&contact(1, 1, 16)).unwrap_err().to_string().contains("FI_TIDEGATE_SLOTS"));
     job.peer(0, 1);
     job.steps(4, MOMENT);
@@ -206,6 +207,8 @@ fn who_counts_as_lost_and_lives_is_told() {
     assert!(job.nodes[0].protocol.peer(&contact(1, 1, 64)).is_err(), "it stays lost");
 }
 
+/// fi_tidegate(7): "Batches name their two endpoints by numbers of 64 bits that follow from the secrets; those that do
+/// not name the receiver are dropped, and counted in batches_dropped."
 #[test]
 fn strangers_change_nothing() {
     let mut job = Job::new(2, 1);
@@ -213,7 +216,8 @@ fn strangers_change_nothing() {
     job.steps(3, MOMENT);
     let before = job.nodes[1].protocol.counts();
     let kinds = [Kind::Hello, Kind::Welcome, Kind::Packets, Kind::Acknowledgement, Kind::Ping, Kind::Severed];
-    for (to, from) in [(99, 0), (1, 99)] {
+    let id = |number: u64| contact(number, number, 64).id();
+    for (to, from) in [(id(99), id(0)), (id(1), id(99))] {
         for kind in kinds {
             let mut batch = vec![0; HEADER_BYTES];
             Header {
@@ -307,9 +311,16 @@ fn an_address_that_leads_nowhere_is_an_error() {
 }
 
 /// Two exchange numbered packets for a while; then the network heals, and everything must arrive.
-fn exchange_numbers(seed: u64, faults: Faults, count: u32) -> Result<(), TestCaseError> {
+///
+/// So many batches of each have been exchanged before.
+fn exchange_numbers(seed: u64, faults: Faults, count: u32, begun: u64) -> Result<(), TestCaseError> {
     let (mut job, mut random) = (Job::new(2, seed), Random(seed ^ 0x9e37_79b9 | 1));
     let places = [job.peer(0, 1), job.peer(1, 0)];
+    for (node, place) in places.into_iter().enumerate() {
+        let peer = job.nodes[node].protocol.known(place).expect("it has a place");
+        peer.outbox.begin_at(begun);
+        peer.inbox.begin_at(begun);
+    }
     job.world.borrow_mut().faults = faults;
     let (mut written, mut got) = ([0_u32; 2], [0_u32; 2]);
     for round in 0..40_000 {
@@ -348,22 +359,30 @@ proptest! {
     #[test]
     fn nothing_is_lost_doubled_or_reordered(
         seed: u64, lost in 0_u64..200, repeated in 0_u64..200, reordered in 0_u64..300, broken in 0_u64..100, again in 0_u64..400,
-        failed in 0_u64..100, no_buffer in 0_u64..200
+        failed in 0_u64..100, no_buffer in 0_u64..200,
+        // Numbers of batches leave the bits that a sending's name has of them, and 31 and 32 bits.
+        begun in prop::sample::select(vec![0, (1 << 15) - 9, (1 << 16) - 9, (1 << 31) - 9, (1_u64 << 32) - 9]),
     ) {
-        exchange_numbers(seed, Faults { lost, repeated, reordered, broken, again, unread: 0, failed, no_buffer }, 2000)?;
+        let faults = Faults { lost, repeated, reordered, broken, again, unread: 0, failed, no_buffer };
+        exchange_numbers(seed, faults, 2000, begun)?;
     }
 
     #[test]
-    fn anything_may_come(batches in prop::collection::vec((0_u8..10, 0_u8..4, 0_u64..6, 0_u64..6, prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
+    fn anything_may_come(batches in prop::collection::vec((0_u8..12, 0_u8..4, 0_u64..6, 0_u64..6, prop::collection::vec(any::<u8>(), 0..300)), 0..60)) {
         let mut job = Job::new(2, 1);
         let to = job.peer(0, 1);
         job.steps(3, MOMENT);
         for (kind, flags, sequence, acknowledged, body) in batches {
-            let header = Header { kind: Kind::Ping, is_closing: false, is_last: false, to: 0, from: 1, sequence, acknowledged, receipt: Receipt::default() };
+            let [own, peer] = [0, 1].map(|number| contact(number, number, 64).id());
+            let header = Header { kind: Kind::Ping, is_closing: false, is_last: false, to: own, from: peer, sequence, acknowledged, receipt: Receipt::default() };
             let mut batch = vec![0; HEADER_BYTES];
             header.emit(&mut batch);
             (batch[4], batch[5]) = (kind, flags);
             batch.extend(body);
+            // Of two, one is proven: a peer of the job may say anything.
+            if sequence % 2 == 0 {
+                admission::seal(&mut batch, &contact(0, 0, 64).secret.unwrap());
+            }
             job.nodes[0].protocol.handle_batch(&batch, job.now);
             let _ = job.write(0, to, 1);
             job.step(MOMENT);

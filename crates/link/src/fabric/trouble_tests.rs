@@ -1,13 +1,11 @@
 //! Peers that take nothing, hear little, are no more, or are others than they were: nobody else is held up, nothing is
 //! lost, and everybody is told.
 
-use super::contact::Contact;
 use super::network::{Route, Token};
 use super::peer::FLIGHTS_MOST;
 use super::protocol::Protocol;
 use super::testing::{Faults, contact};
-use super::tests::{Job, MOMENT, Node, WHILE, flow, greeting};
-use super::wire::{HEADER_BYTES, Header, Kind, Receipt};
+use super::tests::{Job, MOMENT, WHILE, flow, greeting};
 use super::{LowerAddress, Network, NetworkEvent, Sending};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PeerId, SchemeName};
@@ -87,51 +85,6 @@ fn sendings_that_fail_are_tried_again_at_a_bounded_rate() {
     job.world.borrow_mut().faults = Faults::default();
     job.steps(40, WHILE);
     assert_eq!((job.retrieve(1), job.departure(0)), (Some((PeerId(0), 7)), None));
-}
-
-#[test]
-fn who_has_the_port_of_another_says_that_it_is_another() {
-    let mut job = Job::new(2, 1);
-    job.peer(0, 1);
-    job.steps(3, MOMENT);
-    // A process has ended, and one of another job has got its port.
-    let other = Contact { lower: contact(1, 1, 64).lower, ..contact(77, 77, 64) };
-    let mut own = greeting(77, 64);
-    own.contact = other;
-    job.nodes[1].protocol = Protocol::new(own, &flow());
-    job.steps(40, WHILE);
-    let (orderly, name) = job.departure(0).unwrap();
-    assert!(!orderly && name.contains("does not hear this process any more"), "{name}");
-    assert!(!job.nodes[1].protocol.has_peers(), "it has got to know nobody");
-}
-
-#[test]
-fn a_stranger_of_another_version_is_told() {
-    let mut job = Job::new(2, 1);
-    job.peer(0, 1);
-    let mut hello = greeting(0, 64).batch(&contact(1, 1, 64), Kind::Hello, 1);
-    hello[3] += 1;
-    job.nodes[1].protocol.handle_batch(&hello, job.now);
-    job.exchange(1);
-    // What it gets is a batch of our version, and to it that is another one.
-    let Node { network, .. } = &mut job.nodes[0];
-    let Some(NetworkEvent::Received(batch)) = network.poll() else { panic!("nothing has come") };
-    let mut batch = batch.to_vec();
-    batch[3] += 1;
-    job.nodes[0].protocol.handle_batch(&batch, job.now);
-    assert!(job.departure(0).unwrap().1.contains("install the same Tidegate on all hosts"));
-}
-
-#[test]
-fn a_hello_that_is_none_takes_no_place() {
-    let mut job = Job::new(2, 1);
-    let mut batch = vec![0; HEADER_BYTES];
-    let (kind, is_closing, is_last) = (Kind::Hello, false, false);
-    Header { kind, is_closing, is_last, to: 1, from: 0, sequence: 1, acknowledged: 0, receipt: Receipt::default() }
-        .emit(&mut batch);
-    batch.extend(contact(0, 0, 64).to_bytes());
-    job.nodes[1].protocol.handle_batch(&batch, job.now);
-    assert!(job.nodes[1].protocol.by_id.is_empty());
 }
 
 #[test]
@@ -244,31 +197,4 @@ fn who_has_never_answered_may_not_be_where_we_think() {
     let said = missed(false);
     assert!(said.contains("its process has ended, or its address is one of ours"), "{said}");
     assert!(!missed(true).contains("its address is one of ours"));
-}
-
-#[test]
-fn an_address_that_leads_back_to_us_is_noticed() {
-    let mut job = Job::new(2, 1);
-    let other = Contact { lower: contact(0, 0, 64).lower, ..contact(1, 1, 64) };
-    job.nodes[0].protocol.peer(&other).unwrap();
-    job.steps(4, MOMENT);
-    let (orderly, name) = job.departure(0).unwrap();
-    assert!(!orderly && name.contains("comes to this process itself"), "{name}");
-}
-
-#[test]
-fn strangers_are_answered_at_a_bounded_rate() {
-    let mut job = Job::new(2, 1);
-    let before = job.world.borrow().tried;
-    for number in 0..10_000 {
-        // Each claims to be another one that has talked to who had our port before.
-        let stranger = Contact { lower: contact(0, 0, 64).lower, ..contact(1000 + number, 1, 64) };
-        let mut own = greeting(1, 64);
-        own.contact = stranger;
-        job.nodes[1].protocol.handle_batch(&own.batch(&contact(77, 77, 64), Kind::Ping, 1), job.now);
-        job.now = job.now + Duration::from_micros(250);
-        job.exchange(1);
-    }
-    let answered = job.world.borrow().tried - before;
-    assert!((64..=256).contains(&answered), "{answered} in 2.5 seconds");
 }

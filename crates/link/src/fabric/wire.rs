@@ -4,23 +4,21 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0–2 | mark `TGB` |
-//! | 3 | version of this format. In every version the mark, this, `to` and `from` stand where they do, and the
-//!         sender's contact behind the header of its hello |
+//! | 3 | version of this format, which follows that of addresses (`contact`): so it differs with strangers only |
 //! | 4 | [`Kind`] |
 //! | 5 | flags: 1 the sender is closing, 2 the sender's last batch; above them, in six bits, how many messages the
 //!         sender has refused that found no posted buffer |
 //! | 6–7 | the number of the message that the sender expects next in a posted buffer; see `buffers` |
-//! | 8–15 | `to`: the receiver's endpoint id, which is random. Batches with another one are dropped and counted |
+//! | 8–15 | `to`: the receiver's endpoint id (`Secret::id`). Batches with another one are dropped and counted |
 //! | 16–23 | `from`: the sender's endpoint id |
 //! | 24–31 | `sequence`: of this batch of packets among those to this peer; of a ping and its answer: its number |
 //! | 32–39 | `acknowledged`: all batches of packets before this one have come |
 //!
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside packets,
-//! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a
-//! [`Greeting`](super::greeting::Greeting) ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's
-//! contact ([`Kind::Ping`]), or nothing.
+//! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a [`Greeting`](super::greeting::Greeting)
+//! ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's network address ([`Kind::Ping`]), or nothing.
+//! A batch that is no packets, no acknowledgement and no [`Kind::Absent`] ends with a proof of 8 bytes (`admission`).
 
-use super::contact::Contact;
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
 
 /// Most bytes of a batch of packets.
@@ -35,7 +33,11 @@ pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
+/// Most bytes of a greeting and the like: so a stranger's costs the hash of so many.
+pub const TOLD_MOST: usize = 256;
+/// Bytes of a proof.
+pub const PROOF_BYTES: usize = 8;
 /// Bytes of a [`Load`].
 pub const LOAD_BYTES: usize = 8;
 
@@ -71,14 +73,16 @@ pub enum Kind {
     Ping = 6,
     /// The answer to the ping of this number.
     Answer = 7,
-    /// The sender does not know the receiver, or wants to hear no more of it.
+    /// The sender wants to hear no more of the receiver.
     Severed = 8,
     /// A part of a message (`loading`), then packets, perhaps none; else as [`Kind::Packets`].
     Loaded = 9,
+    /// The endpoint that is named as the sender is not at the address where this comes from.
+    Absent = 10,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Refusal,
@@ -88,7 +92,13 @@ impl Kind {
         Kind::Answer,
         Kind::Severed,
         Kind::Loaded,
+        Kind::Absent,
     ];
+
+    /// Whether such a batch ends with a proof.
+    pub fn has_proof(self) -> bool {
+        !matches!(self, Kind::Packets | Kind::Loaded | Kind::Acknowledgement | Kind::Absent)
+    }
 }
 
 /// What stands before a part of a message that is carried beside packets.
@@ -139,19 +149,7 @@ pub struct Header {
 
 /// Bytes that are no batch of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// They are none of any version, or a stranger's.
-    Nonsense,
-    /// They are of another version; whom they are for and from.
-    Version {
-        /// The version.
-        version: u8,
-        /// The receiver's endpoint id.
-        to: u64,
-        /// The sender's endpoint id.
-        from: u64,
-    },
-}
+pub struct Malformed;
 
 /// A batch that has come: its header is sound, and its body has a length that its kind allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,15 +157,12 @@ pub struct Batch<'a> {
     /// The header.
     pub header: Header,
     body: &'a [u8],
+    /// All of it, with its proof, if it has one.
+    pub whole: &'a [u8],
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word))
-}
-
-/// The contact behind the header of a hello of any version, if it is one.
-pub fn contact_of_any_version(bytes: &[u8]) -> Option<Contact> {
-    Contact::from_bytes(bytes.get(HEADER_BYTES..)?)
 }
 
 impl Header {
@@ -189,23 +184,24 @@ impl Header {
 impl<'a> Batch<'a> {
     /// Reads a batch; anything may stand in `bytes`.
     pub fn parse(bytes: &'a [u8]) -> Result<Batch<'a>, Malformed> {
-        let (head, body) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::Nonsense)?;
-        if head[0..3] != MARK || bytes.len() > LONGEST_BATCH_BYTES {
-            return Err(Malformed::Nonsense);
+        let (head, body) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed)?;
+        if head[0..3] != MARK || head[3] != VERSION || bytes.len() > LONGEST_BATCH_BYTES {
+            return Err(Malformed);
         }
         let (to, from) = (word(head, 8), word(head, 16));
-        if head[3] != VERSION {
-            return Err(Malformed::Version { version: head[3], to, from });
-        }
-        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == head[4]).ok_or(Malformed::Nonsense)?;
+        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == head[4]).ok_or(Malformed)?;
+        let body = match kind.has_proof() {
+            true => body.split_last_chunk::<PROOF_BYTES>().ok_or(Malformed)?.0,
+            false => body,
+        };
         let is_sound = match kind {
             Kind::Packets => body.len().is_multiple_of(PACKET_BYTES) && bytes.len() <= BATCH_BYTES,
             Kind::Loaded => Load::split(body).is_some_and(|(.., packets)| packets.len().is_multiple_of(PACKET_BYTES)),
-            Kind::Acknowledgement | Kind::Answer | Kind::Severed => body.is_empty(),
-            Kind::Hello | Kind::Welcome | Kind::Refusal | Kind::Ping => !body.is_empty(),
+            Kind::Acknowledgement | Kind::Answer | Kind::Severed | Kind::Absent => body.is_empty(),
+            Kind::Hello | Kind::Welcome | Kind::Refusal | Kind::Ping => (1..=TOLD_MOST).contains(&body.len()),
         };
         if !is_sound {
-            return Err(Malformed::Nonsense);
+            return Err(Malformed);
         }
         let header = Header {
             kind,
@@ -217,10 +213,10 @@ impl<'a> Batch<'a> {
             acknowledged: word(head, 32),
             receipt: Receipt { expected: u16::from_le_bytes([head[6], head[7]]), refusals: head[5] >> REFUSALS_FROM },
         };
-        Ok(Batch { header, body })
+        Ok(Batch { header, body, whole: bytes })
     }
 
-    /// What follows the header.
+    /// All that follows the header, without the proof.
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
@@ -279,6 +275,9 @@ mod tests {
         let mut bytes = vec![0; HEADER_BYTES];
         header(kind).emit(&mut bytes);
         bytes.extend_from_slice(body);
+        if kind.has_proof() {
+            bytes.extend_from_slice(&[0; PROOF_BYTES]);
+        }
         bytes
     }
 
@@ -289,12 +288,12 @@ mod tests {
             [(Kind::Packets, &[7; 128][..]), (Kind::Severed, &[]), (Kind::Hello, &[1, 2, 3]), (Kind::Loaded, &loaded)];
         for (kind, body) in bodies {
             let bytes = batch(kind, body);
-            assert_eq!(Batch::parse(&bytes), Ok(Batch { header: header(kind), body }));
+            assert_eq!(Batch::parse(&bytes), Ok(Batch { header: header(kind), body, whole: &bytes }));
         }
         let load = Load { part: 3, rest: 7 };
         assert_eq!(Load::split(&loaded), Some((load, &[1, 2, 3][..], &[9; 128][..])));
         for wrong in [&loaded[..10], &loaded[..loaded.len() - 1], &Load { part: 0, rest: 0 }.to_bytes()] {
-            assert_eq!(Batch::parse(&batch(Kind::Loaded, wrong)), Err(Malformed::Nonsense));
+            assert_eq!(Batch::parse(&batch(Kind::Loaded, wrong)), Err(Malformed));
         }
     }
 
@@ -321,20 +320,22 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_are_told_apart_from_nonsense() {
+    fn other_versions_and_nonsense_are_no_batches() {
         let mut bytes = batch(Kind::Hello, &[1]);
         bytes[3] = 9;
-        assert_eq!(Batch::parse(&bytes), Err(Malformed::Version { version: 9, to: 1, from: 2 }));
-        bytes[0] = 0;
-        assert_eq!(Batch::parse(&bytes), Err(Malformed::Nonsense));
-        assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; 63])), Err(Malformed::Nonsense));
-        assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; BATCH_BYTES])), Err(Malformed::Nonsense));
-        assert_eq!(Batch::parse(&batch(Kind::Ping, &[])), Err(Malformed::Nonsense));
+        assert_eq!(Batch::parse(&bytes), Err(Malformed));
+        (bytes[0], bytes[3]) = (0, VERSION);
+        assert_eq!(Batch::parse(&bytes), Err(Malformed));
+        assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; 63])), Err(Malformed));
+        assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; BATCH_BYTES])), Err(Malformed));
+        for length in [0, TOLD_MOST + 1] {
+            assert_eq!(Batch::parse(&batch(Kind::Ping, &vec![7; length])), Err(Malformed));
+        }
     }
 
     proptest! {
         #[test]
-        fn anything_may_come(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..13, is_marked: bool) {
+        fn anything_may_come(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..14, is_marked: bool) {
             let mut bytes = bytes;
             if is_marked && bytes.len() >= HEADER_BYTES {
                 bytes[0..3].copy_from_slice(&MARK);

@@ -68,6 +68,11 @@ impl Routes {
         Some(place)
     }
 
+    /// Whether all places are taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.free.is_empty() && self.paths.len() as u32 == self.most
+    }
+
     /// The place goes to another.
     pub(super) fn release(&mut self, place: PeerId) -> Option<Path> {
         let path = self.paths.get_mut(place.0 as usize)?.take()?;

@@ -7,13 +7,19 @@
 //! as it would be without Yama.
 //!
 //! **Never another process's memory.** A process id may be reused, and a process may execute another program: the same
-//! id then stands for another address space. So each endpoint keeps its nonce in memory, its *cookie*, at an address
-//! that its segment shows. A read takes the cookie along: the first piece of every system call is the peer's cookie,
-//! and the kernel looks the address space up once per call, so what the call brought is that peer's memory if the
-//! cookie is right, and counts for nothing if it is not. For a write that would be too late. It goes through a
-//! descriptor of `/proc/<pid>/mem`, which belongs to an address space, not to a process id; it is opened at the first
-//! write and kept once the cookie has been read through it. When the peer ends or executes another program, a write
-//! through it moves nothing.
+//! id then stands for another address space. So each endpoint keeps a random number in memory, its *cookie*, at an
+//! address that its segment shows together with the number. A read takes the cookie along: the first piece of every
+//! system call is the peer's cookie, and the kernel looks the address space up once per call, so what the call brought
+//! is that peer's memory if the cookie is right, and counts for nothing if it is not. For a write that would be too
+//! late. It goes through a descriptor of `/proc/<pid>/mem`, which belongs to an address space, not to a process id; it
+//! is opened at the first write and kept once the cookie has been read through it. When the peer ends or executes
+//! another program, a write through it moves nothing.
+//!
+//! **Memory that only its own process reaches.** The system copies nothing out of some memory, although its process may
+//! use it (`memfd_secret`, mappings of devices), and says what it says of memory that is not there. So where the fault is
+//! the peer's, the transfer goes another way, in which the peer copies by itself; where it is ours, the operation fails.
+//! Which of the two it is, the system does not tell: see [`PeerMemory::whose_fault`]. One such transfer says little about the
+//! next, but transfers that fault one after the other are tried ever more rarely (`Faults`).
 //!
 //! **A process whose first thread has ended** lives, but the system finds no memory under its id any more (`ESRCH`). So
 //! an error says that memory cannot be reached, not that the peer is gone: the transfer is done another way, and from
@@ -32,15 +38,15 @@ use tidegate_message::Span;
 const PIECES: usize = 1024;
 const COOKIE_BYTES: usize = size_of::<u64>();
 
-/// Our nonce, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy, and
-/// not ours.
+/// A random number, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy,
+/// and not ours.
 #[derive(Debug)]
 pub(crate) struct Cookie(NonNull<AtomicU64>);
 
 const COOKIE_PAGE: usize = 4096;
 
 impl Cookie {
-    pub fn new(nonce: u64) -> io::Result<Cookie> {
+    pub fn new(number: u64) -> io::Result<Cookie> {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping at an address of the system's choice touches no memory of ours.
         let page = unsafe { libc::mmap(ptr::null_mut(), COOKIE_PAGE, access, kind, -1, 0) };
@@ -52,12 +58,18 @@ impl Cookie {
         unsafe { libc::madvise(page, COOKIE_PAGE, libc::MADV_WIPEONFORK) };
         let page = NonNull::new(page.cast::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: the page is mapped, aligned, and shared with nobody yet.
-        unsafe { page.as_ref() }.store(nonce, Ordering::Relaxed);
+        unsafe { page.as_ref() }.store(number, Ordering::Relaxed);
         Ok(Cookie(page))
     }
 
     pub fn address(&self) -> u64 {
         self.0.as_ptr() as u64
+    }
+
+    /// The number.
+    pub fn value(&self) -> u64 {
+        // SAFETY: the page is mapped as long as this lives.
+        unsafe { self.0.as_ref() }.load(Ordering::Relaxed)
     }
 }
 
@@ -81,8 +93,10 @@ pub(crate) fn permit() {
 /// Why a transfer did not happen.
 #[derive(Debug)]
 pub(crate) enum TransferError {
-    /// An address of the operation is wrong, on either side.
+    /// An address of ours is wrong.
     Fault(io::Error),
+    /// The system does not reach the peer's memory at an address, whether it is wrong or not.
+    PeerFault(io::Error),
     /// This peer's memory cannot be reached in this way.
     Unreachable(io::Error),
 }
@@ -90,8 +104,9 @@ pub(crate) enum TransferError {
 impl From<io::Error> for TransferError {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error() {
-            // Linux says EIO for an address that is not mapped in a process whose memory is written through `/proc`.
-            Some(libc::EFAULT | libc::EIO) => TransferError::Fault(error),
+            Some(libc::EFAULT) => TransferError::Fault(error),
+            // That is what Linux says of an address of a process whose memory is written through `/proc`.
+            Some(libc::EIO) => TransferError::PeerFault(error),
             _ => TransferError::Unreachable(error),
         }
     }
@@ -101,10 +116,38 @@ impl From<io::Error> for TransferError {
 #[derive(Debug)]
 pub(crate) struct PeerMemory {
     pid: u32,
-    /// Where its cookie is, and what it is.
+    /// Where its cookie is, and the number that is there.
     cookie: Span,
-    nonce: u64,
+    number: u64,
     writes: Writes,
+    faults: Faults,
+}
+
+/// Transfers in a row that faulted in the peer's memory, so that a program all of whose memory is out of reach does not
+/// try in vain each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Faults {
+    in_a_row: u32,
+    /// Transfers for which another way is taken untried.
+    pause: u32,
+}
+
+/// Transfers between two tries at most.
+const PAUSE_MOST: u32 = 64;
+
+impl Faults {
+    /// Whether to try.
+    fn may_try(&mut self) -> bool {
+        let may = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        may
+    }
+
+    /// A transfer faulted: the first is followed by another try at once, the others by pauses that double.
+    fn note(&mut self) {
+        self.pause = ((1 << self.in_a_row.min(31)) - 1).min(PAUSE_MOST);
+        self.in_a_row = self.in_a_row.saturating_add(1);
+    }
 }
 
 /// How to write to it.
@@ -119,26 +162,44 @@ enum Writes {
 }
 
 impl PeerMemory {
-    /// Tries to read the memory of the endpoint with this nonce. Errors say why not and what would help.
-    pub fn probe(pid: u32, cookie_address: u64, nonce: u64) -> Result<PeerMemory, String> {
+    /// Tries to read the memory of the process that has this number at its cookie's address. Errors say why not and
+    /// what would help.
+    pub fn probe(pid: u32, cookie_address: u64, number: u64) -> Result<PeerMemory, String> {
         let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
-        let memory = PeerMemory { pid, cookie, nonce, writes: Writes::Untried };
+        let memory = PeerMemory { pid, cookie, number, writes: Writes::Untried, faults: Faults::default() };
         // SAFETY: nothing is copied to memory of ours but the cookie.
         match unsafe { Copier::default().read(&memory, [].into_iter(), [].into_iter()) } {
             Ok(()) => Ok(memory),
             Err(TransferError::Unreachable(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 Err(format!("pid {pid} is another process here, so the processes are in different containers"))
             }
-            Err(TransferError::Unreachable(error) | TransferError::Fault(error)) => Err(format!(
-                "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a \
+            Err(TransferError::Unreachable(error) | TransferError::Fault(error) | TransferError::PeerFault(error)) => {
+                Err(format!(
+                    "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a \
                  container with --cap-add SYS_PTRACE"
-            )),
+                ))
+            }
         }
     }
 
     /// The process, for people.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Whether to try a transfer: not for a while, where transfers have faulted in this memory.
+    pub fn may_try(&mut self) -> bool {
+        self.faults.may_try()
+    }
+
+    /// A transfer faulted in this memory.
+    pub fn note_fault(&mut self) {
+        self.faults.note();
+    }
+
+    /// A transfer went well.
+    pub fn note_success(&mut self) {
+        self.faults = Faults::default();
     }
 
     /// Whether it can be written to. Opens the way there at the first call.
@@ -149,13 +210,29 @@ impl PeerMemory {
         matches!(self.writes, Writes::Through(_))
     }
 
+    /// A read stopped where nothing more could be copied, and the next byte was to go to `next`. If our memory there takes
+    /// a byte of the cookie, which can be read, the fault is the peer's.
+    ///
+    /// # Safety
+    /// The byte may be written to.
+    unsafe fn whose_fault(&self, next: *mut libc::c_void) -> TransferError {
+        let into = libc::iovec { iov_base: next, iov_len: 1 };
+        let from = libc::iovec { iov_base: self.cookie.address as *mut libc::c_void, iov_len: 1 };
+        let fault = io::Error::from_raw_os_error(libc::EFAULT);
+        // SAFETY: the lists have an entry each and live through the call; the caller vouches for the byte.
+        match unsafe { libc::process_vm_readv(self.pid as libc::pid_t, &into, 1, &from, 1, 0) } {
+            1 => TransferError::PeerFault(fault),
+            _ => TransferError::Fault(fault),
+        }
+    }
+
     /// A descriptor of the address space that has the cookie, as long as less than half of our descriptors are in use.
     fn open(&self) -> Option<File> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", self.pid)).ok()?;
         let mut found = [0; COOKIE_BYTES];
         file.read_exact_at(&mut found, self.cookie.address).ok()?;
         // Without this descriptor writes go by message: if few are left, the application may need them more.
-        (u64::from_ne_bytes(found) == self.nonce && has_descriptors_to_spare(&file)).then_some(file)
+        (u64::from_ne_bytes(found) == self.number && has_descriptors_to_spare(&file)).then_some(file)
     }
 }
 
@@ -207,7 +284,7 @@ impl Copier {
                 }
             }
             // SAFETY: `found` is ours; the system has written to it behind the compiler's back.
-            if unsafe { (&raw const found).read_volatile() } != memory.nonce {
+            if unsafe { (&raw const found).read_volatile() } != memory.number {
                 return Err(TransferError::Unreachable(stranger()));
             }
             let copied = (count as usize).saturating_sub(COOKIE_BYTES);
@@ -217,7 +294,8 @@ impl Copier {
                 (1, _) | (_, 1) => return Err(TransferError::Fault(io::ErrorKind::InvalidInput.into())),
                 // Transfers may stop anywhere, for signals or at 2 GiB; nothing at all means that the next byte is not
                 // there.
-                _ if copied == 0 => return Err(TransferError::Fault(io::Error::from_raw_os_error(libc::EFAULT))),
+                // SAFETY: the next byte that was to be copied goes there, so another may.
+                _ if copied == 0 => return Err(unsafe { memory.whose_fault(local[1].iov_base) }),
                 _ => {}
             }
         }
@@ -326,7 +404,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    const NONCE: u64 = 0x7461_6c65_6e74;
+    const NUMBER: u64 = 0x7461_6c65_6e74;
 
     /// The parts of `bytes` in pieces of `size`.
     fn pieces(bytes: &mut [u8], size: usize) -> Vec<Span> {
@@ -336,7 +414,7 @@ mod tests {
 
     /// Our own memory, as a peer would see it.
     fn own_memory(cookie: &Cookie) -> PeerMemory {
-        PeerMemory::probe(std::process::id(), cookie.address(), NONCE).unwrap()
+        PeerMemory::probe(std::process::id(), cookie.address(), NUMBER).unwrap()
     }
 
     fn read(memory: &PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
@@ -353,7 +431,7 @@ mod tests {
     fn more_pieces_than_a_call_takes_cut_differently_on_both_sides() {
         let mut source: Vec<u8> = (0..10_000_u32).map(|at| (at % 251) as u8).collect();
         let mut target = vec![0; source.len()];
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         let mut memory = own_memory(&cookie);
         let (from, into) = (pieces(&mut source, 3), pieces(&mut target, 7));
         read(&memory, &into, &from).unwrap();
@@ -365,25 +443,44 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_not_there_are_faults() {
+    fn addresses_that_are_not_there_are_faults_of_those_who_named_them() {
         let mut bytes = [7; 16];
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         let mut memory = own_memory(&cookie);
         let local = pieces(&mut bytes, 16);
         let wrong = Span { address: 8, length: 16 };
         let short = Span { length: 8, ..local[0] };
         let long = Span { length: 24, ..local[0] };
-        for remote in [[wrong], [short], [long]] {
+        for remote in [[short], [long]] {
             assert!(matches!(read(&memory, &local, &remote), Err(TransferError::Fault(_))), "{remote:?}");
             assert!(matches!(write(&mut memory, &local, &remote), Err(TransferError::Fault(_))), "{remote:?}");
+        }
+        let half = Span { length: 8, ..local[0] };
+        for (ours, theirs) in [(&local[..], &[wrong][..]), (&local, &[half, Span { length: 8, ..wrong }])] {
+            let [outcome, other] = [read(&memory, ours, theirs), write(&mut memory, ours, theirs)];
+            assert!(matches!((outcome, other), (Err(TransferError::PeerFault(_)), Err(TransferError::PeerFault(_)))));
+            let [outcome, other] = [read(&memory, theirs, ours), write(&mut memory, theirs, ours)];
+            assert!(matches!((outcome, other), (Err(TransferError::Fault(_)), Err(TransferError::Fault(_)))));
         }
         read(&memory, &local, &local).unwrap();
     }
 
     #[test]
+    fn faults_in_a_row_are_followed_by_tries_that_become_rare() {
+        let tries = |faults: &mut Faults, transfers: u32| {
+            (0..transfers).filter(|_| faults.may_try().then(|| faults.note()).is_some()).count()
+        };
+        let mut faults = Faults::default();
+        assert_eq!(tries(&mut faults, 2), 2, "one says nothing about the next");
+        let rare = tries(&mut faults, 10_000);
+        assert!((10_000 / 70..10_000 / 60).contains(&rare), "{rare} of 10000");
+        assert_eq!(tries(&mut Faults { in_a_row: u32::MAX, pause: 0 }, 65), 1);
+    }
+
+    #[test]
     fn another_address_space_is_never_the_peers() {
         let mut bytes = [7; 16];
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         let mut memory = own_memory(&cookie);
         let local = pieces(&mut bytes, 16);
         write(&mut memory, &local, &local).unwrap();
@@ -433,7 +530,7 @@ mod tests {
 
     #[test]
     fn a_forked_childs_copy_is_not_our_memory() {
-        let cookie = Cookie::new(NONCE).unwrap();
+        let cookie = Cookie::new(NUMBER).unwrap();
         // SAFETY: the child only waits to be killed.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -442,7 +539,7 @@ mod tests {
                 unsafe { libc::pause() };
             }
         }
-        let found = PeerMemory::probe(child as u32, cookie.address(), NONCE);
+        let found = PeerMemory::probe(child as u32, cookie.address(), NUMBER);
         // SAFETY: our child.
         unsafe { libc::kill(child, libc::SIGKILL) };
         // SAFETY: our child; nobody wants to know how it ended.

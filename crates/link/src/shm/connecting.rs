@@ -2,19 +2,21 @@
 //! What passes by itself (a lock that somebody holds, a lack of descriptors, a full table with some in it that have
 //! ended) is tried again.
 
-use super::address::{Address, Difference, Settings};
+use super::address::Address;
 use super::config::ShmConfig;
 use super::connection::{Connection, Terms};
 use super::error::{LinkError, is_shortage};
 use super::hindrance::Hindrance;
 use super::life::{self, Rights};
+use super::lock;
+use super::peer_segment::{self, PeerSegment};
+use super::settings::Settings;
 use super::state::{End, Peer, ShmLink, Standing};
-use super::{lock, peer_segment};
 use crate::clock;
 use crate::log::{self, Level};
 use crate::stats::BulkState;
 use std::time::Duration;
-use tidegate_flow::{Config, Instant, PeerId};
+use tidegate_flow::{Instant, PeerId};
 use tidegate_message::{Counter, WriteError};
 
 /// Time between two tries to connect, where something hinders that passes: locks that others hold, few descriptors.
@@ -26,8 +28,8 @@ const OF_THE_PARENT: &str =
 impl ShmLink {
     /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
     /// connect. Errors: the table is full; it is locked, or descriptors lack (both: [`LinkError::may_be_tried_again`]);
-    /// the address is our own, or of another host, or of an endpoint with other settings; we do not communicate with
-    /// this peer any more.
+    /// the address is our own, or of another host; we do not communicate with this peer any more. Whether it has our
+    /// settings is found out when it is connected to, and by [`check_settings`](Self::check_settings).
     pub fn peer(&mut self, address: &Address) -> Result<PeerId, LinkError> {
         let elsewhere = |reason: &str| LinkError::Elsewhere { peer: *address, reason: reason.into() };
         if let Some(peer) = self.by_address.get(address) {
@@ -43,9 +45,8 @@ impl ShmLink {
         if self.is_forked() {
             return Err(elsewhere(OF_THE_PARENT));
         }
-        check_settings(&self.config.flow, address)?;
-        let path = self.config.directory.join(address.identity.file_name());
-        if !self.here.shares_boot(&address.identity)
+        let path = self.here.path(&self.config.directory, address);
+        if !self.here.shares_host(address)
             && let Err(error) = life::open(&path, Rights::Read)
         {
             return Err(match is_shortage(&error) {
@@ -66,6 +67,16 @@ impl ShmLink {
         self.hindrance = Hindrance::default();
         self.introduce(peer, *address);
         Ok(peer)
+    }
+
+    /// Whether the endpoint at `address`, whose settings are not known, counts slots as we do. The error names the
+    /// first parameter that differs, with both values. Any other trouble is left to whoever connects.
+    pub fn check_settings(&self, address: &Address) -> Result<(), LinkError> {
+        let ours = Settings::of(&self.config.flow);
+        match PeerSegment::open(&self.config.directory, &self.here, address, &ours) {
+            Err(error @ LinkError::Disagreement { .. }) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// The place of `address` in our own table, whose lock we hold: a new one if need be, and if it can be of use.
@@ -221,17 +232,6 @@ impl ShmLink {
             Some(why) => {
                 log::line(Level::Info, || format!("bulk data does not go directly, but {}: {why}", now.name()))
             }
-        }
-    }
-}
-
-/// Whether an endpoint with this address counts slots as one with our settings does. Errors name the first parameter
-/// that differs, with both values.
-pub fn check_settings(flow: &Config, address: &Address) -> Result<(), LinkError> {
-    match Settings::of(flow).difference(&address.settings) {
-        None => Ok(()),
-        Some(Difference { parameter, ours, theirs }) => {
-            Err(LinkError::Disagreement { peer: address.to_string(), parameter, ours, theirs })
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A connection: our way into one peer's mailbox. It is made at the first write and lasts until the peer departs.
 
+use super::accesses;
 use super::address::Address;
 use super::bulk::PeerMemory;
 use super::config::BulkChoice;
@@ -8,6 +9,8 @@ use super::life::{Fate, Here};
 use super::mailbox::{Admission, Taker, Writer};
 use super::peer::{State, Table};
 use super::peer_segment::PeerSegment;
+use super::region::Ticket;
+use super::settings::Settings;
 use super::wake::WakeName;
 use crate::memory::IoBuffer;
 use std::path::Path;
@@ -44,7 +47,7 @@ impl Connection {
     /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection returns
     /// why bulk data does not go directly, if it does not. Waits for the lock of the peer's table up to `timeout`.
     pub fn open(terms: &Terms, peer: &Address, timeout: Duration) -> Result<(Connection, Option<String>), LinkError> {
-        let mut segment = PeerSegment::open(terms.directory, terms.here, peer)?;
+        let mut segment = PeerSegment::open(terms.directory, terms.here, peer, &Settings::of(terms.flow))?;
         let (memory, obstacle) = match reach_memory(terms, peer, &segment) {
             Ok(memory) => (Some(memory), None),
             Err(reason) if terms.bulk == BulkChoice::Direct => {
@@ -141,8 +144,24 @@ impl Connection {
     }
 
     /// Looks up a region that the peer has published.
-    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span)> {
         self.segment.find_region(key, offset, length, access)
+    }
+
+    /// Runs `copy`, which copies to or from the peer's memory, unless that is not the peer's to show any more: it has
+    /// closed its endpoint, or withdrawn one of the regions with these tickets (0: memory of no region). Closing waits
+    /// for the copy.
+    pub fn access<T>(
+        &mut self,
+        mut tickets: impl Iterator<Item = u64>,
+        copy: impl FnOnce(&mut PeerMemory) -> T,
+    ) -> Option<T> {
+        let memory = self.memory.as_mut()?;
+        // SAFETY: used in this function only, while the segment lives.
+        let table = unsafe { self.segment.table() };
+        let _access = accesses::Access::begin(table.accessing(self.place));
+        let is_shown = |ticket| ticket == 0 || self.segment.holds_region(ticket);
+        (!self.segment.has_closed() && tickets.all(is_shown)).then(|| copy(memory))
     }
 }
 
@@ -182,9 +201,10 @@ fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<
     if !terms.bulk.may_be_direct() {
         return Err("FI_TIDEGATE_BULK says so".into());
     }
-    if !terms.here.shares_namespace(&peer.identity) {
+    if !terms.here.shares_namespace(peer) {
         return Err("the processes are in different containers (process namespaces)".into());
     }
-    let cookie_address = segment.header().cookie_address.load(Ordering::Relaxed);
-    PeerMemory::probe(peer.identity.pid, cookie_address, peer.identity.nonce)
+    let header = segment.header();
+    let [address, number] = [&header.cookie_address, &header.cookie].map(|word| word.load(Ordering::Relaxed));
+    PeerMemory::probe(peer.pid, address, number)
 }

@@ -1,6 +1,6 @@
 //! Bulk data between a peer's memory and ours, in one copy.
 
-use super::bulk::TransferError;
+use super::bulk::{PeerMemory, TransferError};
 use super::state::ShmLink;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
@@ -37,21 +37,42 @@ impl ShmLink {
         let connection = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.connection.as_mut());
         let Some(connection) = connection else { return TransferStatus::Unreachable };
         let Some(memory) = connection.memory() else { return TransferStatus::Unreachable };
+        if !memory.may_try() {
+            return TransferStatus::Unreachable;
+        }
         let (pid, spans) = (memory.pid(), local.spans_of(offset, wanted as usize));
-        let remote = remote.iter().map(|memory| memory.span);
-        // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
-        // `Link` has it by `&mut`, for writing.
-        let copied = unsafe {
-            match direction {
-                Direction::Read => self.copier.read(memory, spans, remote),
-                Direction::Write => self.copier.write(memory, spans, remote),
-            }
+        let places = remote.iter().map(|memory| memory.span);
+        let copier = &mut self.copier;
+        let copy = |memory: &mut PeerMemory| match direction {
+            // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
+            // `Link` has it by `&mut` as here, for writing.
+            Direction::Read => unsafe { copier.read(memory, spans, places) },
+            // SAFETY: as above.
+            Direction::Write => unsafe { copier.write(memory, spans, places) },
         };
+        let Some(copied) = connection.access(remote.iter().map(|memory| memory.key), copy) else {
+            return TransferStatus::Unreachable;
+        };
+        let Some(memory) = connection.memory() else { return TransferStatus::Unreachable };
         match copied {
-            Ok(()) => TransferStatus::Done,
+            Ok(()) => {
+                memory.note_success();
+                TransferStatus::Done
+            }
             Err(TransferError::Fault(error)) => {
-                log::line(Level::Warn, || format!("bulk transfer of {wanted} bytes with pid {pid}: {error}"));
+                log::line(Level::Warn, || {
+                    format!("bulk transfer of {wanted} bytes with pid {pid}: memory of this process: {error}")
+                });
                 TransferStatus::Failed
+            }
+            Err(TransferError::PeerFault(error)) => {
+                memory.note_fault();
+                log::line(Level::Info, || {
+                    format!(
+                        "{wanted} bytes go another way: memory of pid {pid} that the system does not reach: {error}"
+                    )
+                });
+                TransferStatus::Unreachable
             }
             Err(TransferError::Unreachable(error)) => {
                 // Memory that cannot be written to may be readable all the same: then only writes go another way.

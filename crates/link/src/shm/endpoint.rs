@@ -13,13 +13,14 @@ use super::mailbox::{Pool, Reader};
 use super::posting::pool_of;
 use super::segment::{self, OwnSegment};
 use super::service;
-use super::spin::{SpinPolicy, Step};
+use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, ShmLink, Standing, describe};
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::clock;
 use crate::log::{self, Level, print_line};
 use crate::memory::IoBuffer;
+use crate::records::Records;
 use crate::stats::{BulkState, StatsConfig, StatsPage};
 use crate::trouble;
 use std::collections::HashMap;
@@ -76,7 +77,7 @@ impl ShmLink {
         let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),
-            Some(stats) => page_of_counters(stats, &config.flow, segment.address().endpoint_id())?,
+            Some(stats) => page_of_counters(stats, &config.flow, segment.address().tag())?,
         };
         // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
         // `Drop` after the segment is gone.
@@ -107,6 +108,7 @@ impl ShmLink {
             is_removed: false,
             by_address: HashMap::new(),
             released: Vec::new(),
+            records: Records::default(),
             table,
             regions,
             bounce_buffers,
@@ -140,11 +142,17 @@ impl ShmLink {
         !self.is_forked() && self.regions.publish(key, span, read, write)
     }
 
-    /// Withdraws a published region. A key that was not published is no error.
-    pub fn withdraw_region(&mut self, key: u64) {
-        if !self.is_forked() {
-            self.regions.withdraw(key);
+    /// Withdraws a published region, and waits until no peer copies to or from it any more. A key that was not published
+    /// is no error.
+    ///
+    /// # Errors
+    /// A peer has not ended its copy for a long time: which, and what to do. Then this may be called again.
+    pub fn withdraw_region(&mut self, key: u64) -> Result<(), String> {
+        if self.is_forked() {
+            return Ok(());
         }
+        self.regions.withdraw(key);
+        self.await_accesses()
     }
 
     /// Progress found something to do.
@@ -153,17 +161,23 @@ impl ShmLink {
         self.spin.reset();
     }
 
-    /// Progress found nothing to do: waits a little for a packet, spins, or yields the processor; now and then looks
-    /// whether peers live. Returns whether a packet has come meanwhile.
+    /// Progress found nothing to do: waits a little for a packet, or spins; now and then looks whether peers live. Says
+    /// whether a packet has come meanwhile, and whether the caller is to give the processor away.
     #[inline]
-    pub fn idle(&mut self) -> bool {
+    pub fn idle(&mut self) -> Idle {
         match self.spin.step() {
-            Step::Linger => return self.look_longer(),
-            Step::Spin => std::hint::spin_loop(),
-            Step::Look => self.watch(),
+            Step::Linger if self.look_longer() => Idle::Arrived,
+            Step::Linger => Idle::Spin,
+            Step::Spin => {
+                std::hint::spin_loop();
+                Idle::Spin
+            }
+            Step::Look => {
+                self.watch();
+                Idle::Spin
+            }
             Step::Yield => self.give_way(),
         }
-        false
     }
 
     /// Waits a little for a packet, if the processor is ours; never gives it away. Returns whether one has come.
@@ -176,10 +190,10 @@ impl ShmLink {
     }
 
     #[cold]
-    fn give_way(&mut self) {
+    fn give_way(&mut self) -> Idle {
         self.watch();
         self.stats.counters().add(Counter::Yields, 1);
-        std::thread::yield_now();
+        Idle::Yield
     }
 
     /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after
@@ -411,7 +425,8 @@ impl Link for ShmLink {
         if access == Access::Write && !memory.is_writable() {
             return None;
         }
-        connection.find_region(key, offset, length, access).map(|span| RemoteMemory { key: 0, span })
+        let (ticket, span) = connection.find_region(key, offset, length, access)?;
+        Some(RemoteMemory { key: ticket.number(), span })
     }
 
     fn tell_closing(&mut self) {
@@ -463,8 +478,22 @@ impl Link for ShmLink {
         self.table.sever(peer);
     }
 
+    fn lacks_places(&self) -> bool {
+        self.table.is_full()
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        if let Some(address) = self.address_of(peer) {
+            self.records.insert(record, address);
+        }
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.records.remove(record);
+    }
+
     fn identity(&self, peer: PeerId) -> Option<u64> {
-        self.address_of(peer).map(|address| address.endpoint_id())
+        self.address_of(peer).map(|address| address.tag())
     }
 
     fn note_death(&mut self, identity: u64) {

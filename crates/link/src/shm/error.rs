@@ -280,7 +280,14 @@ impl fmt::Display for LinkError {
         match self {
             LinkError::Config(error) => f.write_str(&error.named(&NAMES)),
             LinkError::NoSpace(shortage) => f.write_str(&shortage.text(None)),
-            LinkError::TableFull { owner, peers, .. } => {
+            LinkError::TableFull { owner, peers, is_changing: true } => write!(
+                f,
+                "the table of peers of {owner} is full with {peers} peers; some have ended, and their places are given away \
+                 when {owner} next calls libfabric, unless its receive memory is full of messages that they have sent and \
+                 that it has not received: let it receive them, or raise FI_TIDEGATE_PEERS (in all processes) or \
+                 FI_TIDEGATE_RX_MEMORY"
+            ),
+            LinkError::TableFull { owner, peers, is_changing: false } => {
                 write!(
                     f,
                     "the table of peers of {owner} is full with {peers} peers; raise FI_TIDEGATE_PEERS in all processes"

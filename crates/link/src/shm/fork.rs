@@ -12,6 +12,7 @@
 //! fail to see is a file that its parent closes at this very moment: then it keeps a copy on which no locks are left,
 //! because they are released before.
 
+use crate::process;
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
@@ -80,13 +81,13 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Maker {
     epoch: u32,
-    pid: u32,
+    process: u32,
 }
 
 impl Maker {
     /// This process.
     pub fn here() -> Maker {
-        Maker { epoch: EPOCH.load(Ordering::Relaxed), pid: std::process::id() }
+        Maker { epoch: EPOCH.load(Ordering::Relaxed), process: process::number() }
     }
 
     /// Whether we are a child, or a child's child, that has given up what it inherited.
@@ -96,7 +97,7 @@ impl Maker {
 
     /// Whether we are any child, also one that was made by the bare system call, of which no handler hears.
     pub fn is_ancestor(&self) -> bool {
-        self.has_forked() || self.pid != std::process::id()
+        self.process != process::current()
     }
 }
 

@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x09");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x0a");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -31,8 +31,12 @@ pub(crate) struct Header {
     pub(super) bounce_buffers: AtomicU64,
     /// Whether the owner may want to be woken.
     pub wakes: AtomicU64,
-    /// Where the owner's memory holds its nonce: who can read it there can read that memory, and no other.
+    /// The settings that both ends must have alike (`Settings::to_word`).
+    pub(super) settings: AtomicU64,
+    /// Where the owner's memory holds its cookie, and what that is: who can read it there can read that memory, and no
+    /// other.
     pub cookie_address: AtomicU64,
+    pub cookie: AtomicU64,
     /// What the owner sets aside for unmatched messages of each sender, in bytes; 0: it does not say.
     pub window: AtomicU64,
     /// Name of the socket by which the owner is woken, in two words; 0: there is none.

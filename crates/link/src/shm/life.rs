@@ -1,4 +1,4 @@
-//! Who lives: telling, at any time and from outside, whether the endpoint of an [`Identity`] still is there.
+//! Who lives: telling, at any time and from outside, whether the endpoint of an [`Address`] still is there.
 //!
 //! Only these prove that it is not:
 //! 1. In our own process namespace: there is no such process id, or it is a zombie's. It comes first, because a child
@@ -12,16 +12,18 @@
 //! an offset between time namespaces, and a file can vanish while its owner lives (systemd's `RemoveIPC=yes`, the
 //! epilogue of a job that clears `/dev/shm`).
 
-use super::address::{Address, FILE_NAME_START, Identity, Settings};
+use super::address::{Address, FILE_NAME_START, HOST_MASK};
 use super::error::is_shortage;
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
 use super::peer::Table;
 use crate::boot::boot_id;
+use crate::files::{OPEN_FLAGS, check_own};
+use crate::secret::{Secret, hash_of, random};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{io, process};
 
 /// What became of an endpoint.
@@ -38,7 +40,10 @@ pub(crate) enum Fate {
 /// This process, as part of an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
-    identity: Identity,
+    host: u64,
+    namespace: u32,
+    pid: u32,
+    uid: u32,
 }
 
 impl Here {
@@ -49,32 +54,37 @@ impl Here {
         let uid = unsafe { libc::geteuid() };
         let sees_itself = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == pid.to_string().as_str());
         let namespace = if sees_itself { fs::metadata("/proc/self/ns/pid").map_or(0, |ns| ns.ino() as u32) } else { 0 };
-        Here { identity: Identity { boot: boot(), namespace, pid, uid, serial: 0, nonce: 0 } }
+        Here { host: host_key(uid), namespace, pid, uid }
     }
 
-    /// The address of this process's endpoint number `serial`: another one with every call.
-    pub fn address(&self, serial: u16, settings: Settings) -> Address {
-        Address { identity: Identity { serial, nonce: super::address::random(), ..self.identity }, settings }
+    /// The address of this process's endpoint number `serial` that has this secret.
+    pub fn address(&self, serial: u16, secret: &Secret) -> Address {
+        Address::new(self.host, self.namespace, self.pid, serial, secret)
     }
 
-    /// Whether both show the same boot id: then they are of one host. Otherwise they may be, in different containers.
-    pub fn shares_boot(&self, other: &Identity) -> bool {
-        self.identity.boot == other.boot
+    /// Where the segment of an endpoint of this user is.
+    pub fn path(&self, directory: &Path, address: &Address) -> PathBuf {
+        directory.join(address.file_name(self.uid))
+    }
+
+    /// Whether both show the same host key: then they are of one host. Otherwise they may be, in different containers.
+    pub fn shares_host(&self, other: &Address) -> bool {
+        self.host == other.host
     }
 
     /// Whether a process id means the same to both.
-    pub fn shares_namespace(&self, other: &Identity) -> bool {
-        self.identity.namespace == other.namespace && other.namespace != 0
+    pub fn shares_namespace(&self, other: &Address) -> bool {
+        self.namespace == other.namespace && other.namespace != 0
     }
 
     /// Whether the process has certainly ended. Another one may have its id by now, so `false` says nothing.
-    pub fn sees_ended(&self, other: &Identity) -> bool {
+    pub fn sees_ended(&self, other: &Address) -> bool {
         self.shares_namespace(other) && has_ended(other.pid)
     }
 
     /// What the endpoint's file in `directory` says.
-    pub fn fate_by_file(&self, directory: &Path, owner: &Identity) -> Fate {
-        let path = directory.join(owner.file_name());
+    pub fn fate_by_file(&self, directory: &Path, owner: &Address) -> Fate {
+        let path = self.path(directory, owner);
         let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         match open(&path, Rights::Lock) {
             Ok(file) => fate_by_lock(&file, Byte::LIFE),
@@ -92,9 +102,9 @@ impl Here {
     /// Whether any peer in a table has ended, so that its place will go to another: it has said so, or it is dead. The
     /// table lies in the segment that `file` is an open description of.
     pub fn sees_some_ended(&self, table: &Table, file: &File) -> bool {
-        table.has_some_ended(|peer, Address { identity, .. }| {
+        table.has_some_ended(|peer, address| {
             let holds_lock = table.is_locked(peer);
-            (holds_lock && fate_by_lock(file, Byte::of(identity.nonce)) == Fate::Dead) || self.sees_ended(&identity)
+            (holds_lock && fate_by_lock(file, Byte::of(&address)) == Fate::Dead) || self.sees_ended(&address)
         })
     }
 }
@@ -116,42 +126,33 @@ pub(crate) enum Rights {
 /// Opens a segment's file, and nothing that merely has its name: no link, no pipe, no file of another user.
 pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<LockFile> {
     let file = LockFile::open(&options(rights), path)?;
-    check(&file)?;
+    check_own(&file)?;
     Ok(file)
 }
 
 /// The same, to map it: nobody takes a lock on what is mapped, so none need be released.
 pub(crate) fn open_to_map(path: &Path, rights: Rights) -> io::Result<File> {
     let file = options(rights).open(path)?;
-    check(&file)?;
+    check_own(&file)?;
     Ok(file)
 }
 
 fn options(rights: Rights) -> OpenOptions {
-    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let mut options = OpenOptions::new();
-    options.read(true).write(rights == Rights::Lock).custom_flags(flags);
+    options.read(true).write(rights == Rights::Lock).custom_flags(OPEN_FLAGS);
     options
 }
 
-fn check(file: &File) -> io::Result<()> {
-    let facts = file.metadata()?;
-    // SAFETY: `geteuid` has no preconditions.
-    if !facts.is_file() || facts.uid() != unsafe { libc::geteuid() } {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a file of this user"));
-    }
-    Ok(())
-}
-
-/// The host key: what is the same for all processes of a user that share memory, and different for others.
-fn boot() -> u64 {
+/// The host key: what is the same for all processes of a user that share memory, and different for others. Copies of a
+/// virtual machine that were resumed from one snapshot have one, too (`reach.rs` in the provider).
+fn host_key(uid: u32) -> u64 {
     let folder = Path::new(super::config::DIRECTORY);
     let boot = boot_id();
     // Without a boot id, folders of two hosts may look alike.
     let boot = if boot == 0 { token(folder).unwrap_or(0) } else { boot };
     // Containers of one machine show one boot id, and may have a `/dev/shm` each: then they share no memory.
     let shared = fs::metadata(folder).map_or(0, |folder| folder.dev() ^ folder.ino() << 32);
-    boot ^ shared.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    hash_of(b"tidegate: host", &[boot ^ shared.wrapping_mul(0x9e37_79b9_7f4a_7c15), uid.into()]) & HOST_MASK
 }
 
 /// A random number that all processes of this user find in a folder: whoever comes first puts it there, whole, in a
@@ -160,7 +161,7 @@ fn token(folder: &Path) -> io::Result<u64> {
     // SAFETY: `geteuid` has no preconditions.
     let uid = unsafe { libc::geteuid() };
     let path = folder.join(format!("{FILE_NAME_START}host-{uid}"));
-    let random = super::address::random();
+    let random = random();
     let fresh = folder.join(format!("{FILE_NAME_START}host-{uid}-{random:016x}"));
     if !path.exists() {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
@@ -168,8 +169,7 @@ fn token(folder: &Path) -> io::Result<u64> {
         fs::remove_file(&fresh)?;
         written.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
     }
-    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?;
-    check(&file)?;
+    let mut file = open_to_map(&path, Rights::Read)?;
     let mut text = String::new();
     Read::take(&mut file, 17).read_to_string(&mut text)?;
     u64::from_str_radix(&text, 16).map_err(io::Error::other)
@@ -200,10 +200,9 @@ pub(super) fn field(text: &[u8], number: usize) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_flow::{Config, SchemeName};
 
-    fn identity(here: &Here) -> Identity {
-        here.address(0, Settings::of(&Config::new(SchemeName::None, 1, 64, 2))).identity
+    fn own(here: &Here) -> Address {
+        here.address(0, &Secret::draw())
     }
 
     #[test]
@@ -219,12 +218,12 @@ mod tests {
     #[test]
     fn a_process_that_runs_has_not_ended_whatever_else_differs() {
         let here = Here::find();
-        let me = identity(&here);
+        let me = own(&here);
         assert!(here.shares_namespace(&me), "these tests want /proc");
         assert!(!here.sees_ended(&me));
-        assert!(!here.sees_ended(&Identity { boot: me.boot ^ 1, ..me }), "another boot id proves nothing");
-        assert!(!here.sees_ended(&Identity { namespace: me.namespace + 1, pid: 1, ..me }), "cannot be told");
-        assert_ne!(me.nonce, identity(&here).nonce, "no two endpoints are one");
+        assert!(!here.sees_ended(&Address { host: me.host ^ 1, ..me }), "another host key proves nothing");
+        assert!(!here.sees_ended(&Address { namespace: me.namespace + 1, pid: 1, ..me }), "cannot be told");
+        assert_ne!(me.tag, own(&here).tag, "no two endpoints are one");
     }
 
     #[test]
@@ -251,7 +250,7 @@ mod tests {
     fn a_zombie_has_ended() {
         let mut child = process::Command::new("true").spawn().unwrap();
         let here = Here::find();
-        let owner = Identity { pid: child.id(), ..identity(&here) };
+        let owner = Address { pid: child.id(), ..own(&here) };
         while !here.sees_ended(&owner) {
             std::thread::yield_now();
         }

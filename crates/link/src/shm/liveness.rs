@@ -12,7 +12,6 @@
 //! another. A peer that lives and cannot be answered keeps its place until it has said so: it is told that nobody reads
 //! what it writes, and ends its side.
 
-use super::address::Address;
 use super::connection::Connection;
 use super::error::LinkError;
 use super::life::{Fate, Here};
@@ -40,7 +39,7 @@ const MARKS_AT_MOST: usize = 1024;
 
 /// Everything that tells whether a peer lives.
 #[derive(Clone, Copy)]
-struct Evidence<'a> {
+pub(super) struct Evidence<'a> {
     here: &'a Here,
     directory: &'a Path,
     segment: &'a OwnSegment,
@@ -49,22 +48,27 @@ struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
+    /// Whether a peer is proven to be gone.
+    pub fn is_dead(&self, peer: PeerId) -> bool {
+        self.fate(peer) == Fate::Dead
+    }
+
     /// What became of a peer. When in doubt it is alive.
     fn fate(&self, peer: PeerId) -> Fate {
         let known = self.peers.get(peer.0 as usize);
         let address = known.and_then(|known| known.address).or_else(|| self.table.address(peer));
-        let Some(Address { identity, .. }) = address else { return Fate::Alive };
-        if self.here.sees_ended(&identity) {
+        let Some(address) = address else { return Fate::Alive };
+        if self.here.sees_ended(&address) {
             return Fate::Dead;
         }
         if self.table.is_locked(peer) {
-            return self.segment.fate_of_writer(&identity);
+            return self.segment.fate_of_writer(&address);
         }
         let connection = known.and_then(|known| known.connection.as_ref());
         if let Some(fate) = connection.and_then(|connection| connection.fate_of_peer()) {
             return fate;
         }
-        match self.here.fate_by_file(self.directory, &identity) {
+        match self.here.fate_by_file(self.directory, &address) {
             // A peer that is connected in either direction and holds no lock may live although its file is gone.
             Fate::Absent if connection.is_some() || self.table.may_write(peer) => Fate::Alive,
             fate => fate,
@@ -188,15 +192,15 @@ impl ShmLink {
         let end = match self.evidence().fate(peer) {
             Fate::Alive => return,
             Fate::Dead => {
-                if let Some(Address { identity, .. }) = self.address_of(peer) {
-                    segment::remove_if_dead(&self.config.directory, &self.here, &identity);
+                if let Some(address) = self.address_of(peer) {
+                    segment::remove_if_dead(&self.config.directory, &self.here, &address);
                 }
                 End::Died
             }
             // That proves no death: it may connect to us at this very moment.
             Fate::Absent => {
                 let Some(address) = self.address_of(peer) else { return };
-                let file = self.config.directory.join(address.identity.file_name());
+                let file = self.here.path(&self.config.directory, &address);
                 End::OutOfReach(LinkError::Vanished { peer: address, file }.to_string())
             }
         };
@@ -205,7 +209,7 @@ impl ShmLink {
         self.notice_departure(peer, end);
     }
 
-    fn evidence(&self) -> Evidence<'_> {
+    pub(super) fn evidence(&self) -> Evidence<'_> {
         Evidence {
             here: &self.here,
             directory: &self.config.directory,

@@ -7,6 +7,7 @@
 //! of a file in a list and walks it for every request, and each peer of the file's owner has one in it. So what is held
 //! for microseconds, and taken by every peer, is a lock of the other kind, `flock`, of which a file has one.
 
+use super::address::Address;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -29,11 +30,11 @@ impl Byte {
     /// Held by the owner for the life of the segment.
     pub const LIFE: Byte = Byte(0);
 
-    /// Held by the peer with this nonce for as long as it may write into the segment. The byte follows from the nonce
-    /// and not from the place: a child of a dead process may still hold its parent's locks when the place goes to
-    /// another.
-    pub fn of(nonce: u64) -> Byte {
-        Byte((nonce >> 2) as libc::off_t | 1 << 62)
+    /// Held by the peer of this address for as long as it may write into the segment. The byte follows from the tag,
+    /// which every user may know (`/proc/locks`), and not from the place: a child of a dead process may still hold its
+    /// parent's locks when the place goes to another.
+    pub fn of(peer: &Address) -> Byte {
+        Byte((peer.tag() >> 2) as libc::off_t | 1 << 62)
     }
 }
 

@@ -47,6 +47,8 @@ use tidegate_flow::packet::PAYLOAD_BYTES;
 use tidegate_flow::{Header, Packet, Placement};
 
 mod buffers;
+#[cfg(all(test, not(loom)))]
+mod far_tests;
 mod hole;
 mod lap;
 #[cfg(all(test, loom))]

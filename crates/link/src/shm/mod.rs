@@ -11,6 +11,7 @@
 //! holds and no forked child of it keeps (`lock_file`, `fork`), and `processor` who only waits for its turn to run.
 //! `spin` decides when an idle process yields, and `wake` lets it block.
 
+mod accesses;
 mod address;
 mod bounce;
 mod bulk;
@@ -37,6 +38,7 @@ mod posting;
 mod region;
 mod segment;
 mod service;
+mod settings;
 mod spin;
 mod state;
 mod sync;
@@ -45,13 +47,15 @@ mod tests;
 mod vacant;
 mod wake;
 
-pub(crate) use address::Difference;
-pub use address::{Address, BUFFERS_MOST, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST, random};
+pub use address::Address;
+pub(crate) use address::process_of;
 pub use config::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES, ShmConfig};
-pub use connecting::check_settings;
 pub use error::{LinkError, Shortage};
 pub use fork::Maker;
 pub use service::{Claim, ClaimError, Service};
+pub use settings::{BUFFERS_MOST, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST};
+pub(crate) use settings::{Difference, Settings, Told};
+pub use spin::Idle;
 pub use state::ShmLink;
 
 use life::Here;

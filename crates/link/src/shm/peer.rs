@@ -10,6 +10,7 @@
 //! is in use has been taken. What a hostile process writes into them costs time, but bounded time: free places that
 //! are lost that way are found again by a look at all of them, when there is no other.
 
+use super::accesses::Word;
 use super::address::Address;
 use super::index::{Found, Hash, Index, look, store_follows};
 use super::mailbox::{Claim, Claims, change_claim};
@@ -46,6 +47,8 @@ struct Changing {
     next_free: AtomicU64,
     /// Whether the peer claims a buffer of the owner's pool, or one is kept for it; see the mailbox.
     claim: sync::AtomicU64,
+    /// Odd while the peer copies to or from the owner's memory; see `accesses`.
+    accessing: AtomicU64,
 }
 
 /// What the table says of its places as a whole.
@@ -274,6 +277,8 @@ impl Table {
     pub fn mark_connected(&self, peer: PeerId, is_locked: bool) {
         let entry = &self.entries()[peer.0 as usize];
         entry.is_locked.store(is_locked.into(), Ordering::Relaxed);
+        // Whoever had the place before may have died amid a copy.
+        entry.changing.accessing.store(0, Ordering::Relaxed);
         entry.state.store(State::Connected as u64, Ordering::Release);
     }
 
@@ -340,6 +345,16 @@ impl Table {
         NonNull::from(&self.entries()[peer.0 as usize].changing.claim)
     }
 
+    /// The word by which the peer shows that it copies to or from the owner's memory.
+    pub fn accessing(&self, peer: PeerId) -> &AtomicU64 {
+        &self.entries()[peer.0 as usize].changing.accessing
+    }
+
+    /// What that word says, of a peer that may copy.
+    pub(super) fn access_word(&self, peer: PeerId) -> Option<Word> {
+        self.may_write(peer).then(|| Word(self.accessing(peer).load(Ordering::Acquire)))
+    }
+
     /// Whether a peer is amid a write, or may have died amid one.
     pub fn is_any_writing(&self) -> bool {
         self.taken().any(|peer| self.writing_word(peer).is_some_and(|word| word % 2 == 1))
@@ -367,7 +382,7 @@ impl Claims for Table {
     }
 }
 
-/// All bits of an address count, and the nonce among them is random.
+/// All bits of an address count, and the tag among them is random.
 fn hash(address: &Address) -> Hash {
     let bytes = address.to_bytes();
     let words = bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));

@@ -9,6 +9,8 @@ use super::lock_file::{LockFile, has_descriptors_to_spare};
 use super::mailbox::{Mailbox, PoolWords};
 use super::memory_map::{Access, Mapping};
 use super::peer::{State, Table};
+use super::region::Ticket;
+use super::settings::Settings;
 use crate::memory::IoBuffer;
 use std::io;
 use std::path::Path;
@@ -29,9 +31,9 @@ pub(crate) struct PeerSegment {
 }
 
 impl PeerSegment {
-    /// Opens the segment of `peer` and checks its layout.
-    pub fn open(directory: &Path, here: &Here, peer: &Address) -> Result<Self, LinkError> {
-        let path = directory.join(peer.identity.file_name());
+    /// Opens the segment of `peer`, checks its layout, and whether it counts slots as one with these settings does.
+    pub fn open(directory: &Path, here: &Here, peer: &Address, ours: &Settings) -> Result<Self, LinkError> {
+        let path = here.path(directory, peer);
         let unopened = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => missing(here, peer, &path),
             _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
@@ -57,6 +59,7 @@ impl PeerSegment {
         if header.magic.load(Ordering::Acquire) != MAGIC {
             return Err(broken("has another layout: all processes need the same version of Tidegate".into()));
         }
+        ours.check(&Settings::from_word(word(&header.settings)), || peer.to_string())?;
         let layout = Layout::of(word(&header.peers), word(&header.slots), word(&header.bounce_buffers))
             .filter(|layout| layout.total() == size);
         let layout = layout.ok_or_else(|| broken("contradicts its size".into()))?;
@@ -79,7 +82,7 @@ impl PeerSegment {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
         let held = lock::Held::take(&file, timeout)
             .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?
-            .ok_or_else(|| LinkError::Busy { file: directory.join(peer.identity.file_name()) })?;
+            .ok_or_else(|| LinkError::Busy { file: here.path(directory, peer) })?;
         if self.has_closed() {
             return Err(LinkError::Gone { peer: *peer });
         }
@@ -105,8 +108,8 @@ impl PeerSegment {
             }
         }
         // A peer of another process namespace can tell by the lock alone whether we live.
-        let worth_a_descriptor = !here.shares_namespace(&peer.identity) || has_descriptors_to_spare(&file);
-        let locked = worth_a_descriptor && lock::try_take(&file, Byte::of(ours.identity.nonce)).unwrap_or(false);
+        let worth_a_descriptor = !here.shares_namespace(peer) || has_descriptors_to_spare(&file);
+        let locked = worth_a_descriptor && lock::try_take(&file, Byte::of(ours)).unwrap_or(false);
         table.mark_connected(place, locked);
         drop(held);
         self.file = locked.then_some(file);
@@ -162,23 +165,29 @@ impl PeerSegment {
     }
 
     /// Looks a published region up.
-    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: RegionAccess) -> Option<Span> {
+    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: RegionAccess) -> Option<(Ticket, Span)> {
         // SAFETY: used here and now.
         unsafe { self.view.regions() }.find(key, offset, length, access)
+    }
+
+    /// Whether the region with this ticket is still published.
+    pub fn holds_region(&self, ticket: u64) -> bool {
+        // SAFETY: used here and now.
+        unsafe { self.view.regions() }.holds(ticket)
     }
 }
 
 /// Why there is no file of this peer.
 fn missing(here: &Here, peer: &Address, path: &Path) -> LinkError {
-    let may_run = here.shares_namespace(&peer.identity) && !here.sees_ended(&peer.identity);
-    match here.shares_boot(&peer.identity) {
+    let may_run = here.shares_namespace(peer) && !here.sees_ended(peer);
+    match here.shares_host(peer) {
         false => LinkError::Elsewhere { peer: *peer, reason: elsewhere(path) },
         true if may_run => LinkError::Vanished { peer: *peer, file: path.to_path_buf() },
         true => LinkError::Gone { peer: *peer },
     }
 }
 
-/// What a missing file and another boot id mean together.
+/// The meaning of a missing file together with another host key.
 pub(crate) fn elsewhere(path: &Path) -> String {
     let directory = path.parent().unwrap_or(path).display();
     format!("it runs on another host, or in a container that does not share {directory}")

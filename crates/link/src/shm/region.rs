@@ -44,6 +44,22 @@ struct Region {
     rights: u64,
 }
 
+/// A region as a peer has found it. It is never another one's: publishing the region again makes another ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(u64);
+
+impl Ticket {
+    /// Not 0: what has no ticket is memory of another kind.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    fn new(at: usize, sequence: u64) -> Ticket {
+        // Even, and never 0 in a place that holds a region.
+        Ticket(sequence.wrapping_mul(REGIONS as u64 / 2).wrapping_add(at as u64))
+    }
+}
+
 /// A table of regions, ours or a peer's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Regions {
@@ -58,19 +74,27 @@ impl Regions {
         Regions { places }
     }
 
-    fn window(&self, key: u64) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> &[Place] {
         // SAFETY: valid by the promise made to `new`; all fields are atomics.
-        let places = unsafe { self.places.as_ref() };
+        unsafe { self.places.as_ref() }
+    }
+
+    /// The places in which a key may lie.
+    fn window(&self, key: u64) -> impl Iterator<Item = usize> {
         // Fibonacci hashing: keys are often small and consecutive, or addresses.
         let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
-        (first..first + WINDOW).map(move |at| &places[at % REGIONS])
+        (first..first + WINDOW).map(|at| at % REGIONS)
+    }
+
+    fn near(&self, key: u64) -> impl Iterator<Item = &Place> {
+        self.window(key).map(|at| &self.places()[at])
     }
 
     /// Owner: publishes a region, or changes it. `false`: no room, or neither right is given.
     pub fn publish(&self, key: u64, span: Span, read: bool, write: bool) -> bool {
         let rights = if read { READ } else { 0 } | if write { WRITE } else { 0 };
         self.withdraw(key);
-        let free = self.window(key).find(|place| place.rights.load(Ordering::Relaxed) == FREE);
+        let free = self.near(key).find(|place| place.rights.load(Ordering::Relaxed) == FREE);
         match free {
             Some(place) if rights != FREE => {
                 place.change(Region { key, span, rights });
@@ -84,19 +108,25 @@ impl Regions {
     pub fn withdraw(&self, key: u64) {
         let holds =
             |place: &&Place| place.rights.load(Ordering::Relaxed) != FREE && place.key.load(Ordering::Relaxed) == key;
-        if let Some(place) = self.window(key).find(holds) {
+        if let Some(place) = self.near(key).find(holds) {
             place.change(Region { key: 0, span: Span { address: 0, length: 0 }, rights: FREE });
         }
     }
 
     /// Anybody: where `length` bytes at `offset` of the region lie, if it is published, has them and grants the access.
-    pub fn find(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+    pub fn find(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span)> {
         let right = if access == Access::Read { READ } else { WRITE };
-        let region =
-            self.window(key).filter_map(Place::look).find(|region| region.key == key && region.rights != FREE)?;
+        let mut regions = self.window(key).filter_map(|at| Some((at, self.places()[at].look()?)));
+        let (at, (sequence, region)) = regions.find(|(_, (_, region))| region.key == key && region.rights != FREE)?;
         let inside = offset <= region.span.length && length <= region.span.length - offset;
         let address = region.span.address.checked_add(offset)?;
-        (inside && region.rights & right != 0).then_some(Span { address, length })
+        (inside && region.rights & right != 0).then_some((Ticket::new(at, sequence), Span { address, length }))
+    }
+
+    /// Anybody: whether the region with this ticket is still published as it was.
+    pub fn holds(&self, ticket: u64) -> bool {
+        let at = (ticket % REGIONS as u64) as usize;
+        Ticket::new(at, self.places()[at].sequence.load(Ordering::Acquire)).0 == ticket
     }
 }
 
@@ -112,8 +142,8 @@ impl Place {
         self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
-    /// The region as it was at some moment; `None` if it never held still.
-    fn look(&self) -> Option<Region> {
+    /// The region as it was at some moment, and its number then; `None` if it never held still.
+    fn look(&self) -> Option<(u64, Region)> {
         for _ in 0..TRIES {
             let before = self.sequence.load(Ordering::Acquire);
             let region = Region {
@@ -126,7 +156,7 @@ impl Place {
             };
             fence(Ordering::Acquire);
             if before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before {
-                return Some(region);
+                return Some((before, region));
             }
             std::hint::spin_loop();
         }
@@ -153,6 +183,10 @@ mod tests {
         }
     }
 
+    fn find(regions: &Regions, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+        regions.find(key, offset, length, access).map(|(_, span)| span)
+    }
+
     fn span(address: u64, length: u64) -> Span {
         Span { address, length }
     }
@@ -162,17 +196,43 @@ mod tests {
         let owner = Owner::new();
         let regions = owner.regions();
         assert!(regions.publish(7, span(0x1000, 100), true, false));
-        assert_eq!(regions.find(7, 10, 90, Access::Read), Some(span(0x100a, 90)));
-        assert_eq!(regions.find(7, 100, 0, Access::Read), Some(span(0x1064, 0)));
-        assert_eq!(regions.find(7, 10, 91, Access::Read), None, "past its end");
-        assert_eq!(regions.find(7, u64::MAX, 2, Access::Read), None, "no sum may wrap");
-        assert_eq!(regions.find(7, 0, 1, Access::Write), None, "not granted");
-        assert_eq!(regions.find(8, 0, 1, Access::Read), None, "another key");
+        assert_eq!(find(&regions, 7, 10, 90, Access::Read), Some(span(0x100a, 90)));
+        assert_eq!(find(&regions, 7, 100, 0, Access::Read), Some(span(0x1064, 0)));
+        assert_eq!(find(&regions, 7, 10, 91, Access::Read), None, "past its end");
+        assert_eq!(find(&regions, 7, u64::MAX, 2, Access::Read), None, "no sum may wrap");
+        assert_eq!(find(&regions, 7, 0, 1, Access::Write), None, "not granted");
+        assert_eq!(find(&regions, 8, 0, 1, Access::Read), None, "another key");
         assert!(regions.publish(7, span(0x2000, 5), true, true));
-        assert_eq!(regions.find(7, 0, 5, Access::Write), Some(span(0x2000, 5)), "published again");
+        assert_eq!(find(&regions, 7, 0, 5, Access::Write), Some(span(0x2000, 5)), "published again");
         regions.withdraw(7);
-        assert_eq!(regions.find(7, 0, 5, Access::Write), None, "withdrawn");
+        assert_eq!(find(&regions, 7, 0, 5, Access::Write), None, "withdrawn");
         assert!(!regions.publish(9, span(0, 1), false, false), "a region nobody may use is not listed");
+    }
+
+    #[test]
+    fn a_ticket_is_of_one_region_as_it_was_published_once() {
+        let owner = Owner::new();
+        let regions = owner.regions();
+        let ticket = |key| {
+            let (ticket, _) = regions.find(key, 0, 1, Access::Read).expect("it is published");
+            ticket.number()
+        };
+        // As far as the numbers of places go that an endpoint can come to in its life.
+        for place in &owner.0 {
+            place.sequence.store(1 << 52, Ordering::Relaxed);
+        }
+        let mut tickets = Vec::new();
+        for round in 0..100 {
+            for key in [7, 8] {
+                assert!(regions.publish(key, span(0x1000, 100), true, false));
+                let ticket = ticket(key);
+                assert!(ticket != 0 && regions.holds(ticket) && !tickets.contains(&ticket), "{round}");
+                tickets.push(ticket);
+            }
+            assert!(!tickets[..tickets.len() - 2].iter().any(|ticket| regions.holds(*ticket)), "{round}");
+            regions.withdraw(7);
+            assert!(!regions.holds(tickets[tickets.len() - 2]) && regions.holds(tickets[tickets.len() - 1]));
+        }
     }
 
     #[test]
@@ -182,7 +242,7 @@ mod tests {
         let regions = owner.regions();
         let taken: Vec<u64> = (0..2000).filter(|key| regions.publish(*key, span(*key, 1), true, true)).collect();
         assert!((REGIONS * 3 / 4..=REGIONS).contains(&taken.len()), "{} regions fitted", taken.len());
-        assert!(taken.iter().all(|key| regions.find(*key, 0, 1, Access::Read) == Some(span(*key, 1))));
+        assert!(taken.iter().all(|key| find(&regions, *key, 0, 1, Access::Read) == Some(span(*key, 1))));
         taken.iter().for_each(|key| regions.withdraw(*key));
         assert!((5000..5500).all(|key| regions.publish(key, span(key, 1), true, true)));
     }
@@ -200,7 +260,7 @@ mod tests {
                 while !stop.load(Ordering::Relaxed) || seen == 0 {
                     // Key 5 is published with its address equal to its length; anything else is a mixture.
                     for length in [1, 2] {
-                        if let Some(found) = regions.find(5, 0, length, Access::Read) {
+                        if let Some(found) = find(&regions, 5, 0, length, Access::Read) {
                             assert!(found.address >= length);
                             seen += 1;
                         }

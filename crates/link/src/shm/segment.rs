@@ -5,7 +5,7 @@
 //! file would protect it no better: who may open one of this user's files may open the other. It would be a second name
 //! to clear away.) All that peers learn of the layout they check against the file's size.
 
-use super::address::{Address, Identity, Settings};
+use super::address::Address;
 use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
 use super::bulk::Cookie;
 use super::config::NAMES;
@@ -18,7 +18,10 @@ use super::mailbox::{Mailbox, PoolWords, Slot};
 use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
 use super::region::Regions;
+use super::settings::Settings;
+use crate::files::OPEN_FLAGS;
 use crate::log::{self, Level};
+use crate::secret::{Secret, random};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -36,6 +39,8 @@ pub(crate) struct OwnSegment {
     file: LockFile,
     path: PathBuf,
     address: Address,
+    /// The secret that our address holds, for the peers that are given it.
+    secret: Secret,
     /// In our own memory, for peers to try to read.
     cookie: Cookie,
 }
@@ -54,7 +59,7 @@ impl OwnSegment {
         // A process without peers has a mailbox as well, into which nobody writes.
         let layout = Layout::of(flow.peers.into(), regions.mailbox.max(1).into(), bounce_buffers.into());
         let layout = layout.expect("sizes that flow control accepts can be laid out");
-        let (file, path, address) = create_file(directory, here, Settings::of(flow))?;
+        let (file, path, address, secret) = create_file(directory, here)?;
         let remove = |error| {
             let _ = fs::remove_file(&path);
             error
@@ -69,25 +74,31 @@ impl OwnSegment {
         let mapped = life::open_to_map(&path, Rights::Lock).map_err(cannot_map)?;
         let shown = Mapping::new(&mapped, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
         let shared = Mapping::new(&mapped, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
-        let cookie = Cookie::new(address.identity.nonce).map_err(cannot_map)?;
-        let segment = OwnSegment { view: View { shown, shared, layout }, file, path, address, cookie };
-        segment.describe(wakes);
+        let cookie = Cookie::new(random()).map_err(cannot_map)?;
+        let segment = OwnSegment { view: View { shown, shared, layout }, file, path, address, secret, cookie };
+        segment.describe(wakes, Settings::of(flow));
         Ok(segment)
     }
 
-    fn describe(&self, wakes: bool) {
+    fn describe(&self, wakes: bool, settings: Settings) {
         let header = self.view.header();
         let set = |word: &AtomicU64, value: u64| word.store(value, Ordering::Relaxed);
         set(&header.peers, self.view.layout.peers as u64);
         set(&header.slots, self.view.layout.slots as u64);
         set(&header.bounce_buffers, self.view.layout.bounce_buffers as u64);
         set(&header.wakes, wakes.into());
+        set(&header.settings, settings.to_word());
         set(&header.cookie_address, self.cookie.address());
+        set(&header.cookie, self.cookie.value());
         header.magic.store(MAGIC, Ordering::Release);
     }
 
     pub fn address(&self) -> Address {
         self.address
+    }
+
+    pub fn secret(&self) -> Secret {
+        self.secret
     }
 
     pub fn header(&self) -> &Header {
@@ -114,8 +125,8 @@ impl OwnSegment {
     }
 
     /// What the lock says that a peer holds while it may write to this segment.
-    pub fn fate_of_writer(&self, peer: &Identity) -> Fate {
-        life::fate_by_lock(&self.file, Byte::of(peer.nonce))
+    pub fn fate_of_writer(&self, peer: &Address) -> Fate {
+        life::fate_by_lock(&self.file, Byte::of(peer))
     }
 
     /// # Safety
@@ -202,14 +213,15 @@ impl Drop for OwnSegment {
 }
 
 /// Creates the file, empty and with its life lock held, under the next name that is free.
-fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(LockFile, PathBuf, Address), LinkError> {
+fn create_file(directory: &Path, here: &Here) -> Result<(LockFile, PathBuf, Address, Secret), LinkError> {
     static SERIAL: AtomicU16 = AtomicU16::new(0);
     loop {
-        let address = here.address(SERIAL.fetch_add(1, Ordering::Relaxed), settings);
-        let path = directory.join(address.identity.file_name());
+        let secret = Secret::draw();
+        let address = here.address(SERIAL.fetch_add(1, Ordering::Relaxed), &secret);
+        let path = here.path(directory, &address);
         let problem = |error| LinkError::system(format!("creating the segment {}", path.display()), error);
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(OPEN_FLAGS);
         let file = match LockFile::open(&options, &path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened.map_err(problem)?,
@@ -218,7 +230,7 @@ fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(Loc
         // It never removes one whose lock it has not got, so once we have both lock and name, we keep them.
         let kept = lock::try_take(&file, Byte::LIFE).and_then(|taken| Ok(taken && file.metadata()?.nlink() > 0));
         match kept {
-            Ok(true) => return Ok((file, path, address)),
+            Ok(true) => return Ok((file, path, address, secret)),
             Ok(false) => continue,
             Err(error) => {
                 let _ = fs::remove_file(&path);
@@ -235,7 +247,7 @@ fn no_space(directory: &Path, (layout, by): (&Layout, &'static str), error: io::
         return LinkError::system(format!("allocating {needed} bytes in {}", directory.display()), error);
     }
     let (total, free) = space(directory);
-    let is_segment = |file: &fs::DirEntry| file.file_name().to_str().and_then(Identity::from_file_name).is_some();
+    let is_segment = |file: &fs::DirEntry| file.file_name().to_str().and_then(Address::from_file_name).is_some();
     let others = fs::read_dir(directory).into_iter().flatten().flatten().filter(is_segment);
     let taken: Vec<u64> = others.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).collect();
     LinkError::NoSpace(Shortage {
@@ -270,17 +282,23 @@ pub(crate) fn reclaim(directory: &Path, here: &Here) -> usize {
     let Ok(files) = fs::read_dir(directory) else { return 0 };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
     names
-        .filter(|name| Identity::from_file_name(name).is_some_and(|owner| remove_if_dead(directory, here, &owner)))
+        .filter(|name| {
+            let is_dead = |owner| remove_file_if_dead(&directory.join(name), here, &owner);
+            Address::from_file_name(name).is_some_and(is_dead)
+        })
         .count()
 }
 
 /// Removes the segment of `owner` if it is dead; returns whether this call did.
-pub(crate) fn remove_if_dead(directory: &Path, here: &Here, owner: &Identity) -> bool {
-    let path = directory.join(owner.file_name());
-    let Ok(file) = life::open(&path, Rights::Lock) else { return false };
+pub(crate) fn remove_if_dead(directory: &Path, here: &Here, owner: &Address) -> bool {
+    remove_file_if_dead(&here.path(directory, owner), here, owner)
+}
+
+fn remove_file_if_dead(path: &Path, here: &Here, owner: &Address) -> bool {
+    let Ok(file) = life::open(path, Rights::Lock) else { return false };
     // The lock is kept until the file is removed, so that an endpoint that has just created it does not go on with it.
     let locked = lock::try_take(&file, Byte::LIFE).unwrap_or(false);
-    let removed = (locked || here.sees_ended(owner)) && fs::remove_file(&path).is_ok();
+    let removed = (locked || here.sees_ended(owner)) && fs::remove_file(path).is_ok();
     if removed {
         log::line(Level::Info, || format!("removed {}, which {owner} left behind", path.display()));
     }

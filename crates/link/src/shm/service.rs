@@ -16,6 +16,7 @@ use super::error::Busy;
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte, Held};
 use super::lock_file::LockFile;
+use crate::files::OPEN_FLAGS;
 use crate::log::{self, Level};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -76,8 +77,8 @@ pub struct Claim {
 impl Service {
     /// Longest name.
     pub const NAME_BYTES_MOST: usize = 32;
-    /// As many as an address takes, since both travel through the same places.
-    pub const BYTES: usize = Address::BYTES;
+    /// Bytes of [`to_bytes`](Self::to_bytes).
+    pub const BYTES: usize = 40;
 
     /// A service of this user; empty: none in particular. `None`: the name is too long or has a zero byte.
     pub fn new(name: &[u8]) -> Option<Service> {
@@ -237,7 +238,7 @@ impl Entry {
             opened => return opened.map(|file| Some(Entry(file))),
         }
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(OPEN_FLAGS);
         match LockFile::open(&options, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             created => created.map(|file| Some(Entry(file))),
@@ -260,7 +261,7 @@ impl Entry {
         let mut bytes = [0; Address::BYTES];
         self.0.read_exact_at(&mut bytes, 0).ok()?;
         let owner = Address::from_bytes(&bytes)?;
-        let lives = !here.sees_ended(&owner.identity) && life::fate_by_lock(&self.0, Byte::LIFE) == Fate::Alive;
+        let lives = !here.sees_ended(&owner) && life::fate_by_lock(&self.0, Byte::LIFE) == Fate::Alive;
         lives.then_some(owner)
     }
 }

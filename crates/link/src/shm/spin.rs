@@ -34,6 +34,28 @@ pub(crate) enum Step {
     Yield,
 }
 
+/// What an empty poll asks of its caller. The processor is given away by the caller and not here, because the caller
+/// may hold a lock for which other threads wait: it leaves that first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Idle {
+    /// A packet has come.
+    Arrived,
+    /// Nothing has come: poll again.
+    Spin,
+    /// Nothing has come for long: give the processor to another thread, then poll again.
+    Yield,
+}
+
+impl Idle {
+    /// Gives the processor away if that is asked for. The caller holds no lock.
+    pub fn yield_if_asked(self) {
+        if self == Idle::Yield {
+            std::thread::yield_now();
+        }
+    }
+}
+
 /// Counts empty polls.
 #[derive(Debug)]
 pub(crate) struct SpinPolicy {

@@ -16,10 +16,13 @@ use super::spin::SpinPolicy;
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::log::{self, Level};
+use crate::records::Records;
+use crate::secret::Secret;
 use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tidegate_flow::{Instant, PeerId};
+use tidegate_flow::{Config, Instant, PeerId};
 use tidegate_message::{Counter, Departure};
 
 /// What we know of the peer at an index.
@@ -175,6 +178,8 @@ pub struct ShmLink {
     pub(super) processes: HashMap<(u32, u32), u32>,
     /// Peers whose places are still to be given away.
     pub(super) released: Vec<PeerId>,
+    /// Departed peers that have none and whose messages the endpoint still has.
+    pub(super) records: Records,
     pub(super) table: Table,
     pub(super) regions: Regions,
     pub(super) bounce_buffers: BounceArea,
@@ -203,9 +208,34 @@ impl ShmLink {
         self.segment.address()
     }
 
+    /// How it counts packets.
+    pub fn flow(&self) -> &Config {
+        &self.config.flow
+    }
+
+    /// Whether a segment of this address lies where ours does.
+    pub fn shows(&self, address: &Address) -> bool {
+        std::fs::symlink_metadata(self.here.path(&self.config.directory, address)).is_ok()
+    }
+
+    /// The secret that the address holds, for the peers that are given it.
+    pub fn secret(&self) -> Secret {
+        self.segment.secret()
+    }
+
     /// The address of a peer; `None` if there is no such peer (any more).
     pub fn address_of(&self, peer: PeerId) -> Option<Address> {
         self.peers.get(peer.0 as usize)?.address
+    }
+
+    /// The address of a departed peer whose messages the endpoint has by this number.
+    pub fn address_of_record(&self, record: PeerId) -> Option<Address> {
+        self.records.address(record)
+    }
+
+    /// The number by which the endpoint has messages of the departed peer of this address.
+    pub fn record_of(&self, address: &Address) -> Option<PeerId> {
+        self.records.number(address)
     }
 
     /// Remembers whose place this is.
@@ -230,8 +260,7 @@ impl ShmLink {
         *endpoints += 1;
         if *endpoints == 1 && process(address) != process(&self.segment.address()) {
             // Of a process in another container only the number counts; no process has this pid.
-            let pid =
-                if self.here.shares_namespace(&address.identity) { address.identity.pid } else { i32::MAX as u32 };
+            let pid = if self.here.shares_namespace(address) { address.pid } else { i32::MAX as u32 };
             self.spin.add_process(pid);
             // Not where one leaves: at the end of a job all do, and the last choice is none that it ran with.
             self.stats.set_spin(self.spin.limit());
@@ -402,12 +431,17 @@ impl Drop for ShmLink {
             return;
         }
         self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(|connection| connection.leave(true));
+        // The application may free what peers read and write as soon as the endpoint is closed.
+        self.segment.header().closed.store(1, Ordering::Release);
+        if let Err(why) = self.await_accesses() {
+            log::line(Level::Trouble, || format!("closing an endpoint: {why}"));
+        }
     }
 }
 
 /// The process of an endpoint.
 fn process(address: &Address) -> (u32, u32) {
-    (address.identity.namespace, address.identity.pid)
+    (address.namespace, address.pid)
 }
 
 /// A peer's name for people.

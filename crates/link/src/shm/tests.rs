@@ -11,12 +11,12 @@ use tidegate_message::{Counter, Departure, Link, LinkEvent, WriteError};
 const FOLDER: &str = "ROLE_FOLDER";
 const ADDRESS: &str = "ROLE_ADDRESS";
 
-fn link(folder: &std::path::Path) -> ShmLink {
+pub(super) fn link(folder: &std::path::Path) -> ShmLink {
     let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 2, 16, 2) };
     ShmLink::new(ShmConfig { directory: folder.to_path_buf(), ..ShmConfig::new(flow) }).unwrap()
 }
 
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let name = format!("tidegate-unit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
@@ -28,7 +28,7 @@ fn packet(message: u8) -> Packet {
     Packet::new(PacketKind::Data, 0, message)
 }
 
-fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+pub(super) fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
     link.write(to, 1, |places, placement| places.fill(packet.placed(placement))).map(|written| assert_eq!(written, 1))
 }
 
@@ -45,7 +45,7 @@ fn receive(link: &mut ShmLink) -> (PeerId, u8) {
         if let Some(arrival) = link.retrieve() {
             return (arrival.source, arrival.packet.header.message());
         }
-        link.idle();
+        link.idle().yield_if_asked();
     }
 }
 
@@ -90,7 +90,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
     write(&mut c, to, &packet(10)).unwrap();
     while a.monitor.hole.is_none() {
         assert!(a.retrieve().is_none(), "the writer lives: it may yet publish");
-        a.idle();
+        a.idle().yield_if_asked();
     }
     child.kill().unwrap();
     let (living, message) = receive(&mut a);
@@ -100,7 +100,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
         if let Some(left) = poll_departure(&mut a) {
             break left;
         }
-        a.idle();
+        a.idle().yield_if_asked();
     };
     assert_eq!((left.peer, left.orderly), (dying, false));
     a.release(dying);
@@ -150,7 +150,7 @@ fn no_look_at_few_peers_goes_through_a_table_for_many() {
         if let Some(left) = poll_departure(&mut a) {
             break left;
         }
-        a.idle();
+        a.idle().yield_if_asked();
     };
     a.release(left.peer);
     let to_a = b.peer(&a.address()).unwrap();
@@ -374,7 +374,7 @@ fn lack_for_a_minute(take_all: impl FnOnce(), remedy: &str) {
         if let Some(left) = poll_departure(&mut link) {
             break left;
         }
-        link.idle();
+        link.idle().yield_if_asked();
     };
     assert!(left.peer == to && left.name.contains(remedy), "{left:?}");
 }

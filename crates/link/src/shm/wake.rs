@@ -14,8 +14,8 @@
 //! does not sleep for ever if the datagram cannot reach it (containers that share memory but not the network
 //! namespace). Wakes without cause are harmless.
 
-use super::address::random;
 use crate::log::{self, Level};
+use crate::secret::random;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;

@@ -3,11 +3,11 @@
 use super::layout::{HEADER_WORDS, MAGIC, PAGE_BYTES, Text, UNKNOWN, Word, activity, side};
 use super::rows::Rows;
 use crate::clock;
+use crate::files::create_numbered;
 use crate::shm::memory_map::{self, Access, Mapping};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -115,16 +115,7 @@ impl StatsPage {
     /// ours to write to.
     pub(crate) fn create(config: &StatsConfig, flow: &Config, endpoint: u64) -> io::Result<Self> {
         let pid = std::process::id();
-        let (file, serial) = (0..)
-            .find_map(|serial: u32| {
-                let path = config.dir.join(format!("{pid}-{serial}{SUFFIX}"));
-                let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
-                match opened {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-                    opened => Some(opened.map(|file| (file, serial))),
-                }
-            })
-            .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))?;
+        let (file, serial) = create_numbered(&config.dir, SUFFIX)?;
         if let Err(error) = memory_map::allocate(&file, 0..PAGE_BYTES) {
             let _ = fs::remove_file(config.dir.join(format!("{pid}-{serial}{SUFFIX}")));
             return Err(error);

@@ -7,7 +7,7 @@ use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Wo
 use super::open::{OpenWork, PeerWait, Side};
 use super::page::{BulkState, Chunk, SUFFIX};
 use crate::clock;
-use crate::files::open_file;
+use crate::files::open_left;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -331,7 +331,7 @@ impl From<io::Error> for Unread {
 }
 
 fn read_page(path: &Path) -> Result<Found, Unread> {
-    let file = open_file(path)?.ok_or_else(|| Unread::Refused(" is no file".to_owned()))?;
+    let file = open_left(path)?;
     let words = words_at(&file, 0, HEADER_WORDS + Counter::COUNT)?;
     let first = words.first().copied().unwrap_or(0);
     if first == 0 {

@@ -246,7 +246,7 @@ fn who_finds_no_place_is_told_that_nobody_hears_it() {
                 late.send(1, near_the_middle, 1, late_memory);
             }
             late.progress();
-            late.endpoint.link_mut().idle();
+            late.endpoint.link_mut().idle().yield_if_asked();
             late.done.iter().any(|done| done.result.is_err()) && world.far().outcome(2).is_some()
         });
         assert_lost(world.far().outcome(2).unwrap(), "does not answer");

@@ -191,10 +191,10 @@ impl World {
     pub fn step(&mut self) {
         self.network.borrow_mut().step();
         self.middle.progress();
-        self.middle.endpoint.link_mut().first().idle();
+        self.middle.endpoint.link_mut().first().idle().yield_if_asked();
         if let Some(near) = &mut self.near {
             near.progress();
-            near.endpoint.link_mut().idle();
+            near.endpoint.link_mut().idle().yield_if_asked();
         }
         if let Some(far) = &mut self.far {
             far.progress();

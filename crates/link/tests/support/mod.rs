@@ -84,7 +84,7 @@ pub fn until<T>(link: &mut ShmLink, what: &str, mut poll: impl FnMut(&mut ShmLin
             return found;
         }
         assert!(start.elapsed() < TEST_TIMEOUT, "waited in vain for {what}");
-        link.idle();
+        link.idle().yield_if_asked();
     }
 }
 

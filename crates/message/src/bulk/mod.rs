@@ -121,6 +121,11 @@ impl<B: Buffer> Bulk<B> {
         self.sends.keys_where(|send| send.peer == peer)
     }
 
+    /// Whether there is a send to this peer; looked for from place `from` on, which then is where one was found.
+    pub(crate) fn has_send_to(&self, peer: PeerId, from: &mut usize) -> bool {
+        self.sends.find_around(from, |send| send.peer == peer)
+    }
+
     pub(crate) fn all_sends(&self) -> Vec<Key> {
         self.sends.keys_where(|_| true)
     }

@@ -73,7 +73,7 @@ struct Class {
 
 impl Class {
     fn choose(&mut self) -> Way {
-        self.begun += 1;
+        self.begun = self.begun.saturating_add(1);
         if !self.is_tried {
             self.is_tried = self.begun == 2 * TRIAL;
             return if self.begun <= TRIAL { Way::Ask } else { Way::Read };
@@ -221,6 +221,18 @@ mod tests {
         one_by_one(&mut ways, 4_000, 2_000, 5_000);
         let reads = one_by_one(&mut ways, 1_000, 2_000, 5_000);
         assert!(reads < 20, "{reads} of 1000 read long after bounce buffers became faster");
+    }
+
+    #[test]
+    fn a_way_that_never_works_is_not_tried_for_ever() {
+        let mut class = Class::default();
+        for _ in 0..TRIAL {
+            assert_eq!(class.choose(), Way::Ask);
+            class.asked.add(BYTES, Duration::from_nanos(5_000));
+        }
+        assert_eq!((0..TRIAL).filter(|_| class.choose() == Way::Read).count(), TRIAL as usize);
+        class.begun = u32::MAX - 1;
+        assert!((0..3).all(|_| class.choose() == Way::Ask), "no read has ever been measured");
     }
 
     #[test]

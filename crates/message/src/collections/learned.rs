@@ -150,8 +150,9 @@ impl Indices {
         }
     }
 
+    /// Forgets all: the elements are as if none had been looked for.
     #[cold]
-    fn give_up<T: Sought>(&mut self, list: &Ordered<T>) {
+    pub(crate) fn give_up<T: Sought>(&mut self, list: &Ordered<T>) {
         for (learned, by) in self.in_use() {
             learned.index.remove_all(list, &by);
             learned.class = None;

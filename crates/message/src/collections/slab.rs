@@ -94,6 +94,17 @@ impl<T> Slab<T> {
         self.places.len()
     }
 
+    /// Whether there is an element for which `wanted` holds. It is looked for from place `from` on, and around; then
+    /// `from` is its place.
+    pub(crate) fn find_around(&self, from: &mut usize, wanted: impl Fn(&T) -> bool) -> bool {
+        let count = self.places.len();
+        let found = (0..count)
+            .map(|step| (*from + step) % count)
+            .find(|&place| self.places[place].value.as_ref().is_some_and(&wanted));
+        *from = found.unwrap_or(0);
+        found.is_some()
+    }
+
     /// The keys of all elements for which `wanted` holds.
     pub(crate) fn keys_where(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<Key> {
         let of_place = |(index, place): (usize, &Place<T>)| {
@@ -109,6 +120,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn keys_find_their_own_elements_however_often_places_are_used_again() {
+        let mut slab = Slab::new();
+        let mut keys = [0, 1, 2].map(|value| slab.insert(value));
+        for value in 3..10_000 {
+            let which = value % 3;
+            assert_eq!(slab.remove(keys[which]), Some(value - 3));
+            assert_eq!(slab.get(keys[which]), None);
+            keys[which] = slab.insert(value);
+            assert_eq!(
+                keys.map(|key| slab.get(key).is_some_and(|of| of % 3 == which)).iter().filter(|it| **it).count(),
+                1
+            );
+        }
+        assert_eq!((slab.len(), slab.places()), (3, 3));
+    }
+
+    #[test]
     fn a_stale_key_finds_nothing() {
         let mut slab = Slab::new();
         let first = slab.insert('a');
@@ -119,5 +147,18 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get(second), Some(&'b'));
         assert_eq!(slab.get(Key(u32::MAX)), None);
+    }
+
+    #[test]
+    fn an_element_is_looked_for_where_the_last_was_found_and_all_around() {
+        let mut slab = Slab::new();
+        let keys: Vec<_> = "abca".chars().map(|value| slab.insert(value)).collect();
+        let mut from = 1;
+        assert!(slab.find_around(&mut from, |&value| value == 'a') && from == 3);
+        slab.remove(keys[3]);
+        assert!(slab.find_around(&mut from, |&value| value == 'a') && from == 0);
+        slab.remove(keys[0]);
+        assert!(!slab.find_around(&mut from, |&value| value == 'a'));
+        assert!(!Slab::<char>::new().find_around(&mut from, |_| true));
     }
 }

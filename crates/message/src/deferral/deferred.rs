@@ -64,11 +64,23 @@ pub(super) struct DeferredSends {
     pub(super) batch: Option<Vec<(Position, Key)>>,
     /// A query that waits for the batch (W7).
     pub(super) query: Option<(Queue, Pattern)>,
+    /// Operations wait behind a fence, and no send may go the usual way.
+    pub(super) is_fenced: bool,
+    /// Whether sends have been deferred: then the peer counts as one that sends wait for.
+    pub(super) has_waited: bool,
 }
 
 impl DeferredSends {
     pub(super) fn new() -> Self {
-        DeferredSends { list: Ordered::new(), indices: Indices::default(), fresh: None, batch: None, query: None }
+        DeferredSends {
+            list: Ordered::new(),
+            indices: Indices::default(),
+            fresh: None,
+            batch: None,
+            query: None,
+            is_fenced: false,
+            has_waited: false,
+        }
     }
 
     pub(super) fn push(&mut self, send: Key, queue: Queue, tag: u64) -> Position {
@@ -101,9 +113,9 @@ impl DeferredSends {
         self.list.get(at).is_some_and(|deferred| deferred.stage == Stage::Dropped).then_some(at)
     }
 
-    /// Nothing is deferred or in doubt, and no query waits: new sends go the usual way.
+    /// Nothing is deferred or in doubt, no query waits, and there is no fence: new sends go the usual way.
     pub(super) fn is_over(&self) -> bool {
-        self.list.is_empty() && self.batch.is_none() && self.query.is_none()
+        !self.is_fenced && self.list.is_empty() && self.batch.is_none() && self.query.is_none()
     }
 }
 

@@ -18,7 +18,8 @@
 //! A send that finds no room is *deferred* ([`rooms`]): it stays in its program's buffer, in order, and so do all later
 //! ones to that peer, until none is deferred. Rules, per pair of sender and receiver:
 //!
-//! - W1: stored + freed + room + under way = window; all windows + spare = receive memory − fixed part. Why: the bound.
+//! - W1: stored + freed + room + under way = window; all windows + records + spare = receive memory − fixed part, where
+//!   a record has the stored messages of a departed peer whose place another one needs. Why: the bound.
 //! - W2: no message may cost more than a quarter of a base window (or one envelope): a larger one goes by a request to
 //!   send, which leaves out spans that do not fit. Why: the first deferred send can go as soon as that much is free.
 //! - W3: deferred sends leave in order, and none past one that is in doubt (noticed, not acknowledged) or offered. Why:

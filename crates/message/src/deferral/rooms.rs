@@ -161,11 +161,24 @@ impl Rooms {
 
     /// Defers a send for which the receiver has no room.
     pub(crate) fn defer(&mut self, to: PeerId, send: Key, queue: Queue, tag: u64) -> Place {
-        if self.of(to).deferred.is_none() {
+        let deferred = self.peers.of(to).deferred.get_or_insert_with(|| Box::new(DeferredSends::new()));
+        if !std::mem::replace(&mut deferred.has_waited, true) {
             self.waits.begin(to, WaitCause::Window);
         }
-        let deferred = self.of(to).deferred.get_or_insert_with(|| Box::new(DeferredSends::new()));
         deferred.push(send, queue, tag)
+    }
+
+    /// Operations to a peer wait behind a fence: as long as they do, no send takes room.
+    pub(crate) fn raise_fence(&mut self, to: PeerId) {
+        self.of(to).deferred.get_or_insert_with(|| Box::new(DeferredSends::new())).is_fenced = true;
+    }
+
+    /// None do any more.
+    pub(crate) fn lower_fence(&mut self, to: PeerId) {
+        if let Some(deferred) = self.peers.get_mut(to).and_then(|towards| towards.deferred.as_mut()) {
+            deferred.is_fenced = false;
+            self.end(to);
+        }
     }
 
     /// The first deferred send, if it may leave now or when there is room (W3).
@@ -204,7 +217,7 @@ impl Rooms {
     /// Ends the list of deferred sends when it is empty and nothing is pending: new sends go the usual way.
     pub(crate) fn end(&mut self, to: PeerId) {
         if let Some(towards) = self.peers.get_mut(to)
-            && towards.deferred.take_if(|deferred| deferred.is_over()).is_some()
+            && towards.deferred.take_if(|deferred| deferred.is_over()).is_some_and(|over| over.has_waited)
         {
             self.waits.end(to, WaitCause::Window);
         }
@@ -290,7 +303,7 @@ impl Rooms {
     /// A peer cannot be reached any more.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
         if let Some(towards) = self.peers.get_mut(peer) {
-            if towards.deferred.take().is_some() {
+            if towards.deferred.take().is_some_and(|deferred| deferred.has_waited) {
                 self.waits.end(peer, WaitCause::Window);
             }
             (towards.room, towards.limits) = (0, Limits::default());
@@ -404,6 +417,18 @@ mod tests {
         assert_eq!((rooms.room(A), rooms.is_stranger(A)), (Some(1000), false));
         rooms.lose_peer(A);
         assert!(!rooms.is_met(A) && !rooms.take(A, 1));
+    }
+
+    #[test]
+    fn no_send_takes_room_past_a_fence() {
+        let mut rooms = Rooms::new(1);
+        rooms.meet(A, LIMITS, false);
+        rooms.raise_fence(A);
+        assert!(!rooms.take(A, 10) && rooms.first(A).is_none());
+        rooms.end(A);
+        assert!(!rooms.take(A, 10), "nothing is deferred, and the fence stands");
+        rooms.lower_fence(A);
+        assert_eq!((rooms.take(A, 10), rooms.room(A)), (true, Some(990)));
     }
 
     #[test]

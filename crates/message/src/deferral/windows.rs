@@ -15,7 +15,11 @@ use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::{Queue, Target};
 use crate::wire::{Query, Room};
+use std::collections::BTreeMap;
 use tidegate_flow::{Initial, Instant, PeerId, Peers};
+
+/// What a record of a departed peer takes, whose messages are stored: its name, its address, and its places in tables.
+const RECORD_BYTES: usize = 1024;
 
 /// What a receiver knows of sends of one peer whose envelopes it has dropped.
 #[derive(Debug)]
@@ -85,6 +89,9 @@ pub(crate) struct Windows {
     growth_least: usize,
     /// Bytes of receive memory that belong to no window.
     spare: usize,
+    /// Of each [record](crate::presence) of a departed peer, the bytes that its messages take, which belong to no
+    /// window.
+    records: BTreeMap<PeerId, u32>,
     /// Bytes that copied messages to ourselves take.
     own_stored: u32,
     /// Peers with dropped envelopes.
@@ -109,6 +116,7 @@ impl Windows {
             limits,
             growth_least,
             spare,
+            records: BTreeMap::new(),
             own_stored: 0,
             with_dropped: Vec::new(),
             inquiries: Inquiries::default(),
@@ -395,6 +403,36 @@ impl Windows {
     pub(crate) fn release(&mut self, peer: PeerId) {
         if let Some(before) = self.of_peers.forget(peer) {
             self.spare += (before.bytes - self.limits.window) as usize;
+        }
+    }
+
+    /// A departed peer makes place for another one: the spare memory pays for its stored messages from now on, and for
+    /// a record of it, as `record`. Returns whether it does, or has too little.
+    pub(crate) fn begin_record(&mut self, peer: PeerId, record: PeerId) -> bool {
+        let Standing { bytes, stored, .. } = self.inspect(peer);
+        let needed = stored as usize + RECORD_BYTES;
+        if self.spare + ((bytes - self.limits.window) as usize) < needed {
+            return false;
+        }
+        self.release(peer);
+        self.spare -= needed;
+        self.records.insert(record, stored);
+        true
+    }
+
+    /// A stored message of a departed peer that has a record is stored no longer.
+    pub(crate) fn leave_record(&mut self, counters: &Counters, record: PeerId, cost: u32) {
+        counters.sub(Counter::UnmatchedBytes, cost.into());
+        if let Some(stored) = self.records.get_mut(&record) {
+            *stored -= cost;
+            self.spare += cost as usize;
+        }
+    }
+
+    /// Nothing is stored any more of the departed peer that has this record.
+    pub(crate) fn end_record(&mut self, record: PeerId) {
+        if let Some(stored) = self.records.remove(&record) {
+            self.spare += stored as usize + RECORD_BYTES;
         }
     }
 

@@ -1,11 +1,12 @@
 //! What waits to leave, for whoever looks at what is open: a bounded part at a time, however much waits for how many
 //! peers.
 
-use super::Egress;
+use super::{Egress, Outgoing};
 use crate::collections::slab::Key;
 use crate::link::Buffer;
 use crate::operation::Space;
 use crate::waits::{PeerWait, WaitCause};
+use crate::wire::Message;
 use tidegate_flow::PeerId;
 
 /// Peers that one look goes through.
@@ -50,6 +51,13 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn holds(&self, peer: PeerId, number: u32) -> bool {
         let message = self.inspect_backlog(peer).and_then(|backlog| backlog.of_number(number));
         message.is_some_and(|message| message.is_send())
+    }
+
+    /// Whether a send of the program waits for a peer, or a notice that ends a remote operation.
+    pub(crate) fn holds_operation(&self, peer: PeerId) -> bool {
+        let is_of_program =
+            |message: &Outgoing<B>| message.is_send() || matches!(message.head, Message::WriteNotice(_));
+        self.backlog(peer).is_some_and(|backlog| backlog.numbered().any(|(_, message)| is_of_program(message)))
     }
 
     /// Sends of the program that wait, without those that are only announced here.

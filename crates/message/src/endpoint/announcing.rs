@@ -59,8 +59,8 @@ impl<L: Link> Endpoint<L> {
             true => Payload::Copied(copy_of(&send.buffer)),
             false => Payload::Application(send.buffer),
         };
-        if send.inject {
-            self.presence.keep_copy(to);
+        if self.presence.awaits(send.inject) {
+            self.presence.keep_send(to);
         }
         let Send { space, data, delivery, .. } = send;
         self.egress.work.begin();

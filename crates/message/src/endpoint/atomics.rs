@@ -10,7 +10,7 @@ use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
-use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
+use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target};
 use crate::rma::{AtomicError, AtomicInput, RemoteOperation, atomic_apply};
 use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;
@@ -45,11 +45,11 @@ impl Part {
 }
 
 impl<L: Link> Endpoint<L> {
-    /// Remote atomic. All places must be on the same target.
-    pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.check_room()?;
+    /// Starts an atomic.
+    #[inline]
+    pub(super) fn start_atomic(&mut self, atomic: AtomicRequest<L::Buffer>) {
         self.count(Counter::AtomicOperations, 1);
-        let Some(&(first, _)) = atomic.to.first() else { return Ok(()) };
+        let Some(&(first, _)) = atomic.to.first() else { return };
         let (destination, compare) = match atomic.kind {
             AtomicKind::Update => (None, None),
             AtomicKind::Fetch { result } => (Some(result), None),
@@ -57,6 +57,7 @@ impl<L: Link> Endpoint<L> {
         };
         let size = atomic.datatype.size();
         let elements = atomic.to.iter().map(|&(_, elements)| elements as usize).fold(0, usize::saturating_add);
+        debug_assert!(elements.checked_mul(size).is_some_and(|bytes| u32::try_from(bytes).is_ok()), "as is asked for");
         let wants_result = destination.is_some();
         let operation =
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
@@ -86,7 +87,6 @@ impl<L: Link> Endpoint<L> {
             }
         }
         self.end_part(key, Status::Success);
-        Ok(())
     }
 
     fn atomic_part(&mut self, key: Key, target: RemoteTarget, part: Part, offset: usize, input: Vec<u8>) {

@@ -7,19 +7,22 @@
 //! - packets that a link has taken and that have not reached their peer, where links send them over a network.
 //! - messages and notes in backlogs, refused control packets: they are all that peers may wait for: payload, receipts,
 //!   answers to remote operations, credits.
-//! - copies of sends that are deferred or go by rendezvous, unless their receiver closes too: the application was told
-//!   that they are sent.
+//! - copies of sends that are deferred, go by rendezvous or wait behind a fence, unless their receiver closes too: the
+//!   application was told that they are sent.
 //! - streams, that is long messages whose receiver has sent a clear to send: it has matched them, and its receive
 //!   cannot end otherwise.
 //! - reads by peers, by message, that are not through: the peer's operation cannot end otherwise.
 //! - requests of ours for remote operations that wait for earlier ones to be answered: only we can send them.
 //!
-//! It does not wait for sends in the application's memory that no receiver has begun to pull, for receives, nor for
-//! answers to what has left.
+//! It does not wait for sends in the application's memory that no receiver has begun to pull or that wait behind a
+//! fence, for receives, nor for answers to what has left: libfabric discards them (fi_endpoint(3)). An MPI, however,
+//! lets a program free the request of a send, whose buffer stays as it is, and end; the program counts on such a send,
+//! and its MPI may have closed the endpoint by then (MPICH does). So for an application that asks for it
+//! ([`begin_closing_after_sends`](Endpoint::begin_closing_after_sends)) all sends are waited for as copies are.
 //!
 //! Two endpoints that close while each defers messages to the other would wait for ever: neither application receives
-//! any more. So nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog
-//! does leave: a closing peer still retrieves packets.) Such copies are not dropped early: what the peer still pulls
+//! any more. So no send to a peer that is closing too is waited for: it matches nothing more. (What is in a backlog
+//! does leave: a closing peer still retrieves packets.) Such sends are not dropped early: what the peer still pulls
 //! while we close, it gets.
 
 use super::Endpoint;
@@ -40,11 +43,19 @@ impl<L: Link> Endpoint<L> {
         self.link.tell_closing();
     }
 
+    /// The same for an application that counts on all its sends although it closes.
+    pub fn begin_closing_after_sends(&mut self) {
+        let sends = self.bulk.some_sends(0, self.bulk.send_places());
+        let begun = sends.filter(|(_, send)| !send.is_copied()).map(|(_, send)| send.peer);
+        self.presence.await_all_sends(begun.chain(self.fences.uncopied_sends()));
+        self.begin_closing();
+    }
+
     /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its
     /// receiver may still want.
     pub fn has_unsent(&self) -> bool {
         self.egress.waiting() > 0
-            || self.presence.has_copies()
+            || self.presence.has_awaited()
             || self.egress.has_refused()
             || self.pieces_left() > 0
             || self.link.has_unsent()
@@ -79,9 +90,16 @@ impl<L: Link> Endpoint<L> {
         }
         for key in self.bulk.all_sends() {
             if let Some(send) = self.remove_send(key) {
+                let is_promised =
+                    !send.is_copied() && self.presence.awaits(false) && self.presence.may_match(send.peer);
+                if is_promised && send.notice.as_ref().is_some_and(|notice| notice.report) {
+                    // Closing was to wait for it. (One that is not reported counts as lost in any case.)
+                    self.count(Counter::SendsLost, 1);
+                }
                 self.lose_kept(send, Failure::Canceled);
             }
         }
+        self.fail_all_fenced(&Failure::Canceled);
     }
 
     /// A remote operation of which a part has not left.

@@ -3,7 +3,6 @@
 use super::Endpoint;
 use crate::bulk::{Payload, PendingSend};
 use crate::collections::slab::Key;
-use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::deferral::Place;
 use crate::egress::{Body, Outgoing};
@@ -45,21 +44,9 @@ impl<L: Link> Endpoint<L> {
         }
         if let Some(send) = self.bulk.send_mut(key) {
             send.deferred = Some(self.deferral.rooms.defer(to, key, send.space.queue(), send.space.tag()));
-            self.report_buffered(key);
         }
         self.release_deferred(to);
         self.notify(to);
-    }
-
-    /// A send whose payload was copied is complete for the application, unless it waits for delivery.
-    fn report_buffered(&mut self, key: Key) {
-        let Some(send) = self.bulk.send_mut(key) else { return };
-        if send.is_copied()
-            && !send.delivery
-            && let Some(notice) = send.notice.take_if(|notice| notice.report)
-        {
-            self.ended.push(Completion::sent(notice, Ok(())));
-        }
     }
 
     /// Sends deferred messages in order as long as they find room (W3).

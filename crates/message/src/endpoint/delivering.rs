@@ -35,6 +35,7 @@ impl<L: Link> Endpoint<L> {
                 self.start_pull(active, envelope, announcement, queue, Waited::Message);
             }
             Stored::Own { buffer, context, report } => {
+                self.matching.own_kept -= 1;
                 self.deliver_own(active, &envelope, queue, &buffer);
                 self.complete_own(context, report, &envelope, queue);
             }
@@ -54,7 +55,10 @@ impl<L: Link> Endpoint<L> {
                 }
             }
             (Stored::Remote(announcement), _) => self.finish_announced(&announcement),
-            (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, queue),
+            (Stored::Own { context, report, .. }, _) => {
+                self.matching.own_kept -= 1;
+                self.complete_own(context, report, &envelope, queue);
+            }
             (Stored::Lost(_), _) => {}
         }
         self.leave_window(envelope.source, cost);

@@ -31,6 +31,9 @@ impl<L: Link> Endpoint<L> {
         for key in self.rma.operations.of_peer(peer) {
             self.give_up_operation(key, Failure::PeerLost { peer: name.to_owned() });
         }
+        if self.fences.are_raised() {
+            self.fail_fenced(Target::Peer(peer), &Failure::PeerLost { peer: name.to_owned() });
+        }
     }
 
     /// Ends everything that waits for `peer`.
@@ -106,7 +109,9 @@ impl<L: Link> Endpoint<L> {
     /// Gives the places of those departed peers back of which no message is stored any more and no completion waits for
     /// a transfer to end. Until then, and as long as a completion that the application has not read may name them,
     /// their numbers are in use. Between two calls of progress no number changes its meaning. They have turns, because
-    /// there may be many whose messages are stored for long.
+    /// there may be many whose messages are stored for long. Where the link lacks places, those peers give theirs back
+    /// too of which messages are stored, and are known by [records](crate::presence) from then on, as many as the spare
+    /// receive memory pays for: whoever does not receive what departed peers have sent keeps no newcomer out.
     #[cold]
     pub(super) fn release_departed(&mut self) {
         if !self.ended.left().is_empty() {
@@ -114,12 +119,47 @@ impl<L: Link> Endpoint<L> {
         }
         for _ in 0..self.presence.departed().min(LOOKS_MOST) {
             let Some(peer) = self.presence.next_departed() else { break };
-            let source = Target::Peer(peer);
-            match self.matching.has_stored_from(source) || self.bulk.transfers.holds_any_of(peer) {
-                true => self.presence.depart(peer),
-                false => self.release_peer(peer),
+            if self.presence.is_record(peer) {
+                self.end_record(peer);
+            } else if self.bulk.transfers.holds_any_of(peer) {
+                self.presence.depart(peer);
+            } else if !self.matching.has_stored_from(Target::Peer(peer)) {
+                self.release_peer(peer);
+            } else if !self.link.lacks_places() || !self.record_peer(peer) {
+                self.presence.depart(peer);
             }
         }
+    }
+
+    /// Keeps a record of a departed peer for its stored messages, and gives its place back. Returns whether receive
+    /// memory pays for that.
+    fn record_peer(&mut self, peer: PeerId) -> bool {
+        let record = self.presence.next_record();
+        let is_paid = self.deferral.windows.begin_record(peer, record);
+        if is_paid {
+            self.presence.begin_record(peer);
+            self.matching.move_source(Target::Peer(peer), Target::Peer(record));
+            self.link.begin_record(peer, record);
+            self.release_peer(peer);
+        }
+        is_paid
+    }
+
+    /// A stored message of a peer that has a record is stored no longer. The record goes with the last one, once no
+    /// completion can name it.
+    #[cold]
+    pub(super) fn leave_record(&mut self, record: PeerId, cost: u32) {
+        self.deferral.windows.leave_record(self.link.counters(), record, cost);
+        if !self.matching.has_stored_from(Target::Peer(record)) {
+            self.presence.depart(record);
+        }
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.matching.forget_peer(Target::Peer(record));
+        self.deferral.windows.end_record(record);
+        self.presence.end_record(record);
+        self.link.end_record(record);
     }
 
     fn release_peer(&mut self, peer: PeerId) {

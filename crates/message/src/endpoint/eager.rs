@@ -39,6 +39,13 @@ impl<L: Link> Endpoint<L> {
             self.deferral.rooms.put_back(to, cost);
             return Err(TryAgain);
         }
+        self.leave_eagerly(to, send, step);
+        Ok(())
+    }
+
+    /// The same for a message that waits here if it has to.
+    #[inline(always)]
+    pub(super) fn leave_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) {
         self.count_eager(&send);
         let inject = send.inject;
         let message = Outgoing::eager(send);
@@ -49,7 +56,6 @@ impl<L: Link> Endpoint<L> {
         if let Some(message) = left {
             self.announce_instead(to, message, inject);
         }
-        Ok(())
     }
 
     /// An eager message leaves, or waits to leave.

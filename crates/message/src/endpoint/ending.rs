@@ -12,6 +12,7 @@ use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::{Context, Queue, Space, Target};
 use crate::rma::RemoteOperation;
 use crate::sequence::Received;
+use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -141,9 +142,10 @@ impl<L: Link> Endpoint<L> {
         if send.key != 0 {
             self.link.hide(send.peer, send.key);
         }
-        if send.is_copied() {
-            self.presence.drop_copy(send.peer);
+        if self.presence.awaits(send.is_copied()) {
+            self.presence.drop_send(send.peer);
         }
+        self.note_progress_to(send.peer);
         Some(send)
     }
 
@@ -157,10 +159,6 @@ impl<L: Link> Endpoint<L> {
 
     /// A send that stayed with us will never be received.
     pub(super) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
-        if send.notice.is_none() && send.is_copied() {
-            // The application was told long ago that it is sent.
-            self.count(Counter::SendsLost, 1);
-        }
         self.lose_notice(send.notice, failure);
     }
 
@@ -176,6 +174,7 @@ impl<L: Link> Endpoint<L> {
         let completion = Completion::remote(context, operation, length, Err(failure));
         match to {
             Target::Peer(peer) => {
+                self.note_progress_to(peer);
                 self.end_after_transfers(TransferOwner::Operation(key), peer, Ending::Operation(completion));
             }
             Target::Myself => self.ended.push(completion),
@@ -208,6 +207,47 @@ impl<L: Link> Endpoint<L> {
             }
             Ending::Operation(completion) => self.ended.push(completion),
         }
+    }
+
+    /// Ends all operations to a target that wait: it is gone, or this endpoint closes.
+    pub(super) fn fail_fenced(&mut self, target: Target, failure: &Failure) {
+        self.lower_fence(target);
+        while let Some((operation, _)) = self.fences.pop(target, true) {
+            self.forget_copy(target, &operation);
+            self.fail_waiting(&operation, failure.clone());
+        }
+    }
+
+    /// The same for all targets.
+    pub(super) fn fail_all_fenced(&mut self, failure: &Failure) {
+        for target in self.fences.targets() {
+            self.fail_fenced(target, failure);
+        }
+    }
+
+    /// Cancels the oldest operation that the application calls `name`, if one waits. Returns whether.
+    #[cold]
+    pub(super) fn cancel_fenced(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
+        let Some((target, operation)) = self.fences.take_named(name, name_of) else { return false };
+        if !self.fences.holds(target) {
+            self.lower_fence(target);
+        }
+        self.forget_copy(target, &operation);
+        self.fail_waiting(&operation, Failure::Canceled);
+        true
+    }
+
+    /// An operation that has waited never starts.
+    fn fail_waiting(&mut self, operation: &Submission<L::Buffer>, failure: Failure) {
+        let (context, report) = operation.context();
+        let Some(kind) = operation.remote_kind() else {
+            let Submission::Send(send) = operation else { return };
+            return self.lose_notice(Some(Notice::of(send)), failure);
+        };
+        if self.presence.is_closing() && !report {
+            self.count(Counter::SendsLost, 1);
+        }
+        self.ended.push(Completion::remote(context, kind, 0, Err(failure)));
     }
 
     pub(super) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {

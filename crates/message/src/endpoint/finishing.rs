@@ -36,7 +36,10 @@ impl<L: Link> Endpoint<L> {
     fn end_operation(&mut self, key: Key) {
         let Some(operation) = self.rma.operations.end(key) else { return };
         let lost = match operation.to {
-            Target::Peer(peer) => self.presence.lost(peer).map(|lost| lost.name.clone()),
+            Target::Peer(peer) => {
+                self.note_progress_to(peer);
+                self.presence.lost(peer).map(|lost| lost.name.clone())
+            }
             Target::Myself => None,
         };
         let result = match (lost, operation.status) {

@@ -118,7 +118,7 @@ impl<L: Link> Endpoint<L> {
         }
         let oldest = self.looks.oldest_sends();
         self.looks.note_pulls(&oldest, now);
-        open.sends_in_all = self.egress.held_sends() + self.bulk.sends();
+        open.sends_in_all = self.egress.held_sends() + self.bulk.sends() + self.fences.waiting();
         open.sends.clear();
         open.sends.extend(oldest.iter().take(OPEN_MOST).map(|&SeenSend { to, space, bytes, since, waits_for }| {
             OpenSend { to: Target::Peer(to), space, bytes, since, waits_for }

@@ -12,7 +12,7 @@ use crate::payload::Payload;
 
 impl<L: Link> Endpoint<L> {
     /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others
-    /// in their buffer.
+    /// in their buffer, and one that is to complete with its receive in any case.
     #[cold]
     pub(super) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
         self.count(Counter::MessagesSelf, 1);
@@ -25,13 +25,15 @@ impl<L: Link> Endpoint<L> {
         }
         let cost = Memory::<L::Buffer>::eager_cost(envelope.length);
         let short = envelope.length <= self.config.eager_bytes && self.deferral.windows.has_own_room(cost);
-        if send.inject || (short && !send.delivery) {
+        if !send.delivery && (send.inject || short) {
             let bytes = copy_of(&send.buffer).into_vec();
             self.deferral.windows.enter_own(cost);
             self.store_unexpected(envelope, Stored::Here(Payload::Bytes(bytes)), queue, cost);
             self.complete_own(send.context, send.report, &envelope, queue);
         } else {
-            let stored = Stored::Own { buffer: send.buffer, context: send.context, report: send.report };
+            let buffer = if send.inject { send.buffer.copied() } else { send.buffer };
+            let stored = Stored::Own { buffer, context: send.context, report: send.report };
+            self.matching.own_kept += 1;
             self.store_unexpected(envelope, stored, queue, 0);
         }
     }

@@ -4,17 +4,19 @@
 //! each other, nor of this. Each file here says what follows in one part from what has happened in another. They have a
 //! direction; from below:
 //!
-//! - `ending`, `departure`: operations end, peers are lost.
+//! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
 //! - `ordering`, `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
 //!   messages and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
+//! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
 mod announcing;
 mod atomics;
 mod carrying;
+mod choosing;
 mod closing;
 mod deferring;
 mod delivering;
@@ -22,6 +24,7 @@ mod departure;
 mod dispatch;
 mod eager;
 mod ending;
+mod fencing;
 mod finishing;
 mod inspect;
 mod looking;
@@ -35,6 +38,7 @@ mod remote;
 mod requesting;
 mod resuming;
 mod sending;
+mod starting;
 mod streaming;
 mod submit;
 mod window;
@@ -46,6 +50,7 @@ use crate::completion::{Completion, Ended};
 use crate::counter::Counter;
 use crate::deferral::{Deferral, Pressure, Rooms, Windows};
 use crate::egress::Egress;
+use crate::fence::Fences;
 use crate::link::Link;
 use crate::looks::Looks;
 use crate::matching::Matching;
@@ -77,8 +82,13 @@ pub struct Endpoint<L: Link> {
     ended: Ended,
     sequence: Sequence<L::Buffer>,
     deferral: Deferral,
+    fences: Fences<L::Buffer>,
     looks: Looks,
     now: Instant,
+    /// How many sends and remote operations may be outstanding for one more to be accepted.
+    sends_most: usize,
+    /// How many completions may wait to be taken for one more receive to be accepted.
+    receives_most: usize,
 }
 
 impl<L: Link> Endpoint<L> {
@@ -136,6 +146,7 @@ impl<L: Link> Endpoint<L> {
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
         let bulk = Bulk::new(peers, link.bounce_buffers(), config.turns);
+        let operations = config.operations;
         Ok(Endpoint {
             link,
             egress: Egress::new(flow, &config.flow),
@@ -147,7 +158,10 @@ impl<L: Link> Endpoint<L> {
             rma: Rma::new(peers),
             ended: Ended::default(),
             sequence: Sequence::default(),
+            sends_most: operations,
+            receives_most: operations,
             deferral: Deferral { windows, rooms: Rooms::new(peers) },
+            fences: Fences::new(),
             looks: Looks::default(),
             now: Instant::default(),
         })
@@ -219,9 +233,9 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not
-    /// been received, remote operations that have not been answered.
+    /// been received, remote operations that have not been answered, and those that wait behind a fence.
     pub fn has_outstanding(&self) -> bool {
-        self.operations_left() > 0
+        self.operations_left() + self.fences.waiting() > 0
     }
 
     /// Whether something is left to do that only we can, or that others cannot do before we have answered them: all of
@@ -230,7 +244,7 @@ impl<L: Link> Endpoint<L> {
     /// ([`has_unsent`](Self::has_unsent)).
     pub fn has_work_left(&self) -> bool {
         let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left() + self.bulk.pulls.len();
-        own > 0 || self.assembly.is_under_way() || self.egress.has_any_waiting()
+        own + self.fences.waiting() > 0 || self.assembly.is_under_way() || self.egress.has_any_waiting()
     }
 
     /// The same, for who asks after every call: mostly no call since the last answer has given us anything to do that
@@ -274,7 +288,23 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     fn check_room(&self) -> Result<(), TryAgain> {
         let outstanding = self.operations_left() + self.ended.len();
-        if outstanding < self.config.operations && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
+        if outstanding < self.sends_most && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
+    }
+
+    /// Whether one more operation that was accepted before may be started.
+    fn has_room(&self) -> bool {
+        self.operations_left() + self.ended.len() < self.config.operations && self.bulk.has_room()
+    }
+
+    /// Whether new sends and remote operations are refused, for want of a place where their errors could be reported.
+    /// Those that were accepted go on.
+    pub fn refuse_sends(&mut self, refuse: bool) {
+        self.sends_most = if refuse { 0 } else { self.config.operations };
+    }
+
+    /// The same for receives.
+    pub fn refuse_receives(&mut self, refuse: bool) {
+        self.receives_most = if refuse { 0 } else { self.config.operations };
     }
 
     #[inline]

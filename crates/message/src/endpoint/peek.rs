@@ -7,7 +7,7 @@ use crate::deferral::Inquiry;
 use crate::envelope::Pattern;
 use crate::link::Link;
 use crate::matching::MatchQueue;
-use crate::operation::{Context, MatchFlags, Queue, Receive};
+use crate::operation::{Context, MatchFlags, Queue, Receive, Target};
 
 impl<L: Link> Endpoint<L> {
     /// A receive with one of the three flags.
@@ -69,6 +69,10 @@ impl<L: Link> Endpoint<L> {
                 Some(at) => self.find_stored(&inquiry, at),
                 None => self.complete_none(&inquiry),
             }
+        }
+        if self.fences.are_raised() {
+            // A message to ourselves may have been dropped.
+            self.release_fenced(Target::Myself);
         }
     }
 

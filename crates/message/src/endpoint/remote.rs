@@ -11,9 +11,10 @@ use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link, RemoteMemory, TransferId, TransferStatus};
 use crate::malformed::Malformed;
-use crate::operation::{Access, ReadRequest, RemoteTarget, Target, TryAgain, WriteRequest};
+use crate::operation::{Access, ReadRequest, RemoteTarget, Target, WriteRequest};
 use crate::rma::{RemoteOperation, UnfinishedRead, WriteRest, pieces};
 use crate::wire::{Read, Reply, Status, Write, WriteNotice};
+use std::ops::Range;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -36,14 +37,11 @@ impl<L: Link> Endpoint<L> {
         self.rma.counts_writes = count;
     }
 
-    /// RMA write. All places must be on the same target.
-    pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.check_room()?;
-        if write.inject && write.to.iter().any(|&(target, _)| self.must_greet_target(target)) {
-            return Err(TryAgain);
-        }
+    /// Starts a write, by message or, if it `may_be_direct`, straight into the target's memory.
+    #[inline]
+    pub(super) fn start_write(&mut self, write: WriteRequest<L::Buffer>, may_be_direct: bool) {
         self.count(Counter::RmaOperations, 1);
-        let Some(&(first, _)) = write.to.first() else { return Ok(()) };
+        let Some(&(first, _)) = write.to.first() else { return };
         let length = write.buffer.len();
         let mut operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
         operation.data = write.data;
@@ -52,26 +50,26 @@ impl<L: Link> Endpoint<L> {
         let mut offset = 0;
         for &(target, bytes) in &write.to {
             let bytes = clip(bytes, length - offset);
-            self.write_part(key, target, &write.buffer, offset, bytes, write.inject);
+            self.write_part(key, &write, target, offset..offset + bytes, may_be_direct);
             if !self.rma.operations.contains(key) {
                 // Its target turned out to be out of reach.
-                return Ok(());
+                return;
             }
             offset += bytes;
         }
         self.end_part(key, Status::Success);
-        Ok(())
     }
 
     fn write_part(
         &mut self,
         key: Key,
+        write: &WriteRequest<L::Buffer>,
         target: RemoteTarget,
-        buffer: &L::Buffer,
-        offset: usize,
-        bytes: usize,
-        inject: bool,
+        part: Range<usize>,
+        may_be_direct: bool,
     ) {
+        let WriteRequest { buffer, inject, .. } = write;
+        let (offset, bytes) = (part.start, part.len());
         let Target::Peer(peer) = target.to else {
             let found = self.rma.regions.find(target.key, target.offset, bytes, Access::Write);
             let status = if found.is_some() { Status::Success } else { Status::Denied };
@@ -81,7 +79,7 @@ impl<L: Link> Endpoint<L> {
             return self.rma.operations.note_part(key, status);
         };
         // What is injected may change before a transfer ends that goes on after the call.
-        let may_be_direct = !inject || self.link.capabilities(peer).is_synchronous;
+        let may_be_direct = may_be_direct && (!*inject || self.link.capabilities(peer).is_synchronous);
         if may_be_direct && let Some(there) = self.direct_memory(peer, target, bytes, Access::Write) {
             let part = buffer.slice(offset, bytes);
             let transfer = TransferId(self.bulk.transfers.begin(TransferOwner::Operation(key), bytes).0);
@@ -97,7 +95,7 @@ impl<L: Link> Endpoint<L> {
         let buffer = buffer.slice(offset, bytes);
         let mut rest =
             WriteRest { operation: key, region: target.key, offset: target.offset, buffer, position: 0, end: bytes };
-        if !inject {
+        if !*inject {
             return self.request_write(peer, rest);
         }
         for _ in 0..pieces(bytes) {
@@ -105,11 +103,11 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// RMA read. All places must be on the same target.
-    pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.check_room()?;
+    /// Starts a read, by message or, if it `may_be_direct`, straight from the target's memory.
+    #[inline]
+    pub(super) fn start_read(&mut self, read: ReadRequest<L::Buffer>, may_be_direct: bool) {
         self.count(Counter::RmaOperations, 1);
-        let Some(&(first, _)) = read.from.first() else { return Ok(()) };
+        let Some(&(first, _)) = read.from.first() else { return };
         let length = read.buffer.len();
         let whole = read.buffer.slice(0, length);
         let operation = RemoteOperation::new(first.to, Operation::Read, read.context, read.report, length);
@@ -119,17 +117,24 @@ impl<L: Link> Endpoint<L> {
         let mut offset = 0;
         for &(target, bytes) in &read.from {
             let bytes = clip(bytes, length - offset);
-            self.read_part(key, target, &mut buffer, offset, bytes);
+            self.read_part(key, target, &mut buffer, offset, bytes, may_be_direct);
             if !self.rma.operations.contains(key) {
-                return Ok(());
+                return;
             }
             offset += bytes;
         }
         self.end_part(key, Status::Success);
-        Ok(())
     }
 
-    fn read_part(&mut self, key: Key, target: RemoteTarget, buffer: &mut L::Buffer, offset: usize, bytes: usize) {
+    fn read_part(
+        &mut self,
+        key: Key,
+        target: RemoteTarget,
+        buffer: &mut L::Buffer,
+        offset: usize,
+        bytes: usize,
+        may_be_direct: bool,
+    ) {
         let Target::Peer(peer) = target.to else {
             let found = self.rma.regions.find(target.key, target.offset, bytes, Access::Read);
             let status = if found.is_some() { Status::Success } else { Status::Denied };
@@ -138,7 +143,7 @@ impl<L: Link> Endpoint<L> {
             }
             return self.rma.operations.note_part(key, status);
         };
-        if let Some(there) = self.direct_memory(peer, target, bytes, Access::Read) {
+        if may_be_direct && let Some(there) = self.direct_memory(peer, target, bytes, Access::Read) {
             let transfer = TransferId(self.bulk.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let mut part = buffer.slice(offset, bytes);
             let status = self.link.read_peer(transfer, peer, &[there], &mut part, 0);

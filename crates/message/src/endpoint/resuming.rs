@@ -4,15 +4,18 @@ use super::Endpoint;
 use crate::collections::slab::Key;
 use crate::egress::Resumed;
 use crate::link::Link;
+use crate::operation::Target;
 use crate::wire::{Message, Note};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// Sends what waits for `to`, as far as it goes.
     pub(super) fn resume(&mut self, to: PeerId) {
+        let mut has_left = false;
         loop {
             match self.egress.send_waiting(&mut self.link, self.now, to) {
                 Resumed::Left(message) => {
+                    has_left = true;
                     self.note_left(to, &message.head);
                     self.report_sent(message.into_notice());
                 }
@@ -23,6 +26,9 @@ impl<L: Link> Endpoint<L> {
                 }
                 Resumed::Stuck => break,
             }
+        }
+        if has_left {
+            self.note_progress_to(to);
         }
         self.quarantine_overdrawn();
     }
@@ -47,6 +53,9 @@ impl<L: Link> Endpoint<L> {
                 self.meet_again(to);
             }
             self.resume(to);
+            if self.fences.are_raised() {
+                self.release_fenced(Target::Peer(to));
+            }
         }
     }
 }

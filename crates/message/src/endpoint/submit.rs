@@ -1,16 +1,17 @@
-//! Messages to send and receives to post: where the application comes in.
+//! Messages to send, remote operations, and receives to post: where the application comes in.
 
 use super::Endpoint;
 use crate::completion::Failure;
-use crate::counter::Counter;
 use crate::egress::Step;
 use crate::envelope::Pattern;
-use crate::link::{Buffer, Link};
+use crate::fence::Places;
+use crate::link::Link;
 use crate::matching::MatchQueue;
-use crate::memory::Memory;
 use crate::operation::{
-    Context, MatchFlags, MultiReceive, Queue, Receive, RemoteTarget, Send, Source, Target, TryAgain,
+    AtomicRequest, Context, MatchFlags, MultiReceive, Queue, ReadRequest, Receive, Send, Source, Target, TryAgain,
+    WriteRequest,
 };
+use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -19,16 +20,10 @@ impl<L: Link> Endpoint<L> {
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
         let Target::Peer(to) = send.to else {
-            self.send_to_myself(send);
-            return Ok(());
+            return self.submit_to_myself(send);
         };
         if !self.take_room(to, &send) && !self.meet_with_room(to, &send) {
-            if send.inject && self.must_greet(to) {
-                return Err(TryAgain);
-            }
-            self.count(Counter::BytesSent, send.buffer.len() as u64);
-            self.send_otherwise(to, send);
-            return Ok(());
+            return self.send_without_room(to, send);
         }
         let step = self.begin_eagerly(to, &send);
         if step != Some(Step::Sent) {
@@ -38,49 +33,89 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Takes room in the receiver's window for a message, if it may be sent eagerly.
-    #[inline]
-    fn take_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
-        let length = send.buffer.len();
-        !send.delivery
-            && self.deferral.rooms.take_eagerly(to, length, send.inject, Memory::<L::Buffer>::eager_cost(length))
-    }
-
-    /// Learns the receiver's window before the first message to it, and then takes room as
-    /// [`take_room`](Self::take_room).
+    /// A message to this endpoint itself, unless it has to wait behind a fence.
     #[cold]
-    #[inline(never)]
-    fn meet_with_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
-        if self.deferral.rooms.is_met(to) {
-            return false;
+    fn submit_to_myself(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        if self.fences.holds(Target::Myself) {
+            return self.wait_behind_fence(Target::Myself, Submission::Send(send), false);
         }
-        if send.inject && self.link.must_greet(to) {
-            return false;
-        }
-        self.meet(to);
-        self.take_room(to, send)
+        self.send_to_myself(send);
+        Ok(())
     }
 
-    /// Whether nothing can leave to a peer before it has answered us for the first time. An injected message counts as
-    /// sent, and who has sent all may make no progress any more: it is refused until the peer has answered.
+    /// A message for which no room could be taken: it has to wait behind a fence, or goes another way.
+    #[inline(never)]
+    fn send_without_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        if self.fences.holds(send.to) {
+            return self.wait_behind_fence(send.to, Submission::Send(send), false);
+        }
+        if send.inject && self.must_greet(to) {
+            return Err(TryAgain);
+        }
+        self.send_otherwise(to, send);
+        Ok(())
+    }
+
+    /// RMA write. All places must be on the same target.
+    pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        if self.refuses_injected(&write) {
+            return Err(TryAgain);
+        }
+        if self.fences.are_raised() {
+            return self.submit_in_turn(Submission::Write(write));
+        }
+        self.start_write(write, true);
+        Ok(())
+    }
+
+    /// RMA read. All places must be on the same target.
+    pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        if self.fences.are_raised() {
+            return self.submit_in_turn(Submission::Read(read));
+        }
+        self.start_read(read, true);
+        Ok(())
+    }
+
+    /// Remote atomic. All places must be on the same target.
+    pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        if self.fences.are_raised() {
+            return self.submit_in_turn(Submission::Atomic(atomic));
+        }
+        self.start_atomic(atomic);
+        Ok(())
+    }
+
+    /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target
+    /// stay behind it. Remote operations that are fenced go by message, so that they come behind earlier messages.
+    pub fn submit_fenced(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        let Some(target) = operation.target() else { return Ok(()) };
+        if self.fences.holds(target) || self.is_under_way_to(target, &mut Places::default()) {
+            return self.wait_behind_fence(target, operation, true);
+        }
+        match operation {
+            Submission::Send(send) => self.send(send),
+            Submission::Write(write) if self.refuses_injected(&write) => Err(TryAgain),
+            other => {
+                self.start(other, true);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts a remote operation, or lets it wait if its target is behind a fence.
     #[cold]
-    fn must_greet(&mut self, to: PeerId) -> bool {
-        let rooms = &self.deferral.rooms;
-        (!rooms.is_met(to) || rooms.is_stranger(to)) && self.link.must_greet(to)
-    }
-
-    /// The same of the target of an injected remote operation.
-    pub(super) fn must_greet_target(&mut self, target: RemoteTarget) -> bool {
-        matches!(target.to, Target::Peer(peer) if self.must_greet(peer))
-    }
-
-    /// A message that is too long for the mailbox, or finds no room.
-    #[inline(never)]
-    fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
-            true if self.carry(to, &send) => {}
-            true => self.announce(to, send),
-            false => self.defer_eager(to, send),
+    pub(super) fn submit_in_turn(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
+        match operation.target().filter(|&target| self.fences.holds(target)) {
+            Some(target) => self.wait_behind_fence(target, operation, false),
+            None => {
+                self.start(operation, false);
+                Ok(())
+            }
         }
     }
 
@@ -92,7 +127,7 @@ impl<L: Link> Endpoint<L> {
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
         let is_alone = !self.presence.has_lost() && !self.matching.of(queue).has_stored();
-        if !is_plain || !is_alone || self.ended.len() >= self.config.operations {
+        if !is_plain || !is_alone || self.ended.len() >= self.receives_most {
             return self.receive_any(receive);
         }
         self.post(receive, pattern, queue);
@@ -111,7 +146,16 @@ impl<L: Link> Endpoint<L> {
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
     #[inline(never)]
     pub fn receive_any(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        if self.ended.len() >= self.config.operations {
+        let submitted = self.receive_stored(receive);
+        if self.fences.are_raised() {
+            // A message to ourselves that had to be received first may have been.
+            self.release_fenced(Target::Myself);
+        }
+        submitted
+    }
+
+    fn receive_stored(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
+        if self.ended.len() >= self.receives_most {
             return Err(TryAgain);
         }
         let (queue, pattern) = Pattern::of(&receive);
@@ -144,8 +188,9 @@ impl<L: Link> Endpoint<L> {
         self.cancel_named(context.0, |context| context.0)
     }
 
-    /// Cancels the oldest receive that the application calls `name`, if one has not matched. `name_of` says what it
-    /// calls the receive of a context: always the same, as long as the receive is there.
+    /// Cancels the oldest receive that the application calls `name`, if one has not matched, or else an operation that
+    /// waits behind a fence. `name_of` says what it calls the operation of a context: always the same, as long as the
+    /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
         if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
@@ -153,7 +198,7 @@ impl<L: Link> Endpoint<L> {
             return true;
         }
         let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
-            return false;
+            return self.fences.are_raised() && self.cancel_fenced(name, name_of);
         };
         self.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
         true

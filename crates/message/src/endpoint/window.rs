@@ -40,6 +40,7 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn leave_window(&mut self, source: Target, cost: u32) {
         match source {
             Target::Myself => self.deferral.windows.leave_own(cost),
+            Target::Peer(from) if self.presence.is_record(from) => self.leave_record(from, cost),
             Target::Peer(from) => {
                 self.deferral.windows.leave(self.link.counters(), from, cost);
                 self.tell_link(from);

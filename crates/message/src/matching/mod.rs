@@ -19,6 +19,8 @@ pub(crate) struct Matching<B> {
     untagged: MatchQueue<B>,
     /// The last number given to a receive or peek.
     numbered: Number,
+    /// Messages of this endpoint to itself that stay in the buffers of their sends until they are received.
+    pub(crate) own_kept: usize,
 }
 
 impl<B: Buffer> Matching<B> {
@@ -33,7 +35,7 @@ impl<B: Buffer> Matching<B> {
     /// Matches the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: u32) -> Self {
         let (tagged, untagged) = (MatchQueue::new(peers), MatchQueue::new(peers));
-        Matching { tagged, untagged, numbered: Number::default() }
+        Matching { tagged, untagged, numbered: Number::default(), own_kept: 0 }
     }
 
     /// One of the two queues.
@@ -50,6 +52,11 @@ impl<B: Buffer> Matching<B> {
     pub(crate) fn next_number(&mut self) -> Number {
         self.numbered.0 += 1;
         self.numbered
+    }
+
+    /// Whether a message of this endpoint to itself waits in the buffer of its send.
+    pub(crate) fn keeps_own(&self) -> bool {
+        self.own_kept > 0
     }
 
     /// The number of the last receive or peek.
@@ -96,6 +103,12 @@ impl<B: Buffer> Matching<B> {
     pub(crate) fn forget_peer(&mut self, peer: Target) {
         self.tagged.forget_peer(peer);
         self.untagged.forget_peer(peer);
+    }
+
+    /// The stored messages of one source are those of another from now on, of which there are none.
+    pub(crate) fn move_source(&mut self, from: Target, to: Target) {
+        self.tagged.move_source(from, to);
+        self.untagged.move_source(from, to);
     }
 
     /// Shows the first posted receives of both queues that wait for one message each, in order.

@@ -276,6 +276,11 @@ impl<B: Buffer> MatchQueue<B> {
         });
     }
 
+    /// The stored messages of one source are those of another from now on, of which there are none.
+    pub(crate) fn move_source(&mut self, from: Target, to: Target) {
+        self.unexpected.move_source(from, to);
+    }
+
     /// Shows the first posted receives that wait for one message each.
     pub(super) fn show_posted(&self, most: usize, mut show: impl FnMut(Number, &Pattern, usize)) {
         let single = |posted: &Posted<B>| match &posted.place {

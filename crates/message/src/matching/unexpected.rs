@@ -192,6 +192,21 @@ impl<B> UnexpectedMessages<B> {
         self.sources.get(chain_of(source))?.first()
     }
 
+    /// The messages of one source are those of another from now on, of which there are none.
+    pub(crate) fn move_source(&mut self, from: Target, to: Target) {
+        let Some(&chain) = self.sources.get(chain_of(from)).filter(|chain| chain.first().is_some()) else { return };
+        // What the indices are about changes. They are made again by searches that need them.
+        self.indices.give_up(&self.list);
+        self.for_each_mut(|message| {
+            if message.envelope.source == from {
+                message.envelope.source = to;
+            }
+        });
+        self.sources.forget(chain_of(from));
+        self.sources.grow(chain_of(to).0 + 1);
+        *self.sources.of(chain_of(to)) = chain;
+    }
+
     /// Changes every message in place; their sources stay.
     pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut Unexpected<B>)) {
         self.list.for_each_mut(|waiting| change(&mut waiting.message));
@@ -431,6 +446,32 @@ mod tests {
                 assert!(list.indices.bytes() <= paid, "{} bytes for {count} messages", list.indices.bytes());
             }
         }
+    }
+
+    #[test]
+    fn messages_that_get_another_source_keep_their_order_among_all() {
+        let (old, new) = (Target::Peer(PeerId(1)), Target::Peer(PeerId(PEERS + 70)));
+        let mut list = UnexpectedMessages::new(PEERS);
+        for n in 0..200 {
+            list.push(message(n as u32 % PEERS, n % 7));
+        }
+        let from_any = |tag| Pattern { from: Source::Any, tag, ignore: 0 };
+        assert!(list.find(&exactly(2, 99)).is_none() && list.indices.number() > 0);
+        list.move_source(old, new);
+        assert_eq!((list.first_of(old), list.find(&exactly(1, 3))), (None, None));
+        let exact = Pattern { from: Source::From(new), tag: 3, ignore: 0 };
+        let expected = list.find_where(|message| message.envelope.source == new && message.envelope.tag == 3);
+        assert_eq!((list.find(&exact), expected.is_some()), (expected, true));
+        let mut last = None;
+        while let Some(at) = list.find(&from_any(3)) {
+            let number = list.list.get(at).map(|waiting| waiting.number);
+            assert!(number > last, "{number:?} after {last:?}");
+            last = number;
+            list.remove(at);
+        }
+        assert_eq!(list.find(&exact), None);
+        list.push(message(1, 3));
+        assert!(list.find(&exact).is_none() && list.find(&exactly(1, 3)).is_some() && list.first_of(new).is_some());
     }
 
     #[test]

@@ -97,6 +97,11 @@ impl<B: Buffer> Operations<B> {
         self.0.keys_where(|operation| operation.to == Target::Peer(peer))
     }
 
+    /// Whether there is one to this target; looked for from place `from` on, which then is where one was found.
+    pub(crate) fn has_any_to(&self, target: Target, from: &mut usize) -> bool {
+        self.0.find_around(from, |operation| operation.to == target)
+    }
+
     pub(crate) fn end(&mut self, key: Key) -> Option<RemoteOperation<B>> {
         self.0.remove(key)
     }

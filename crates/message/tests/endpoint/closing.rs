@@ -20,6 +20,43 @@ fn is_done(world: &mut World, node: usize) -> bool {
     !world.endpoint(node).has_unsent()
 }
 
+// fi_tidegate(7): "It waits for: messages that wait for credits or for room in a mailbox; injected ones that their
+// receivers have no room for or that wait behind a fence, unless these close too; long messages that their receivers
+// have asked for by message; its own remote operations that go by message, until all of each has left; and what peers
+// wait for: reads from its memory by message, the results of their remote operations, receipts and credits."
+//
+// Each in a test below: messages that wait for credits, and receipts; injected messages; remote operations; long
+// messages, reads and results.
+#[test]
+fn messages_and_receipts_that_wait_for_credits_leave_before_the_endpoint_closes() {
+    for setup in Setup::all(2, 311) {
+        let mut world = setup.build();
+        let receives: Vec<_> = (0..MESSAGES).map(|_| world.receive(1).tagged(1).capacity(40).post()).collect();
+        (0..4).for_each(|_| _ = world.receive(0).tagged(2).capacity(40).post());
+        // Node 1 wants to know when its messages are received, and then retrieves nothing.
+        let wanted: Vec<_> =
+            (0..4).map(|n| world.send(1).to(0).tagged(2).bytes(&pattern(n, 40)).delivery().post()).collect();
+        world.pause(0);
+        world.settle();
+        world.pause(1);
+        for n in 0..MESSAGES {
+            world.send(0).to(1).tagged(1).bytes(&pattern(n, 40)).post();
+        }
+        world.resume(0);
+        world.settle();
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "its peer has no slots for all of it\n{world}");
+        world.resume(1);
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
+        for (n, receive) in receives.iter().enumerate() {
+            assert_eq!(world.bytes(*receive), pattern(n, 40), "{world}");
+        }
+        wanted.iter().for_each(|send| assert!(world.success(*send).result.is_ok()));
+    }
+}
+
 #[test]
 fn what_a_closing_endpoint_has_sent_is_received_however_late() {
     for setup in settings(301) {
@@ -38,6 +75,8 @@ fn what_a_closing_endpoint_has_sent_is_received_however_late() {
     }
 }
 
+// fi_tidegate(7): "fi_close(3) of an endpoint first tells all peers, which from then on wait for it no longer than it
+// takes to close themselves."
 #[test]
 fn two_that_close_do_not_wait_for_each_other() {
     for setup in settings(302) {
@@ -106,6 +145,27 @@ fn what_is_given_up_ends_canceled_and_is_counted_once() {
 }
 
 #[test]
+fn remote_operations_leave_before_the_endpoint_closes() {
+    for setup in settings(312).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced)) {
+        let mut world = setup.build();
+        let memory = world.register(1, 7, &[0; 40 * MESSAGES], &[Access::Write]);
+        world.pause(1);
+        for n in 0..MESSAGES {
+            let place = world.place(0, 1, 7, 40 * n as u64);
+            world.write(0, vec![(place, 40)], &pattern(n, 40), None);
+        }
+        world.settle();
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "most of them wait for answers to the first\n{world}");
+        world.resume(1);
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
+        assert_eq!(memory.bytes(), (0..MESSAGES).flat_map(|n| pattern(n, 40)).collect::<Vec<_>>(), "{world}");
+    }
+}
+
+#[test]
 fn remote_operations_that_have_not_left_are_lost_with_the_messages() {
     for setup in settings(305).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced)) {
         let mut world = setup.build();
@@ -160,14 +220,76 @@ fn what_peers_have_begun_to_take_leaves_before_the_endpoint_closes() {
 
 /// Nobody can say when a rendezvous send will be received: its application, which closes, has not been told that it is
 /// sent.
+// fi_tidegate(7): "It does not wait for other sends that no receive has matched or that wait behind a fence, nor for
+// answers to what has left." (Fences: `fences.rs`.)
 #[test]
-fn sends_in_the_applications_memory_that_nobody_has_matched_are_not_waited_for() {
+fn sends_in_the_applications_memory_that_nobody_has_matched_and_answers_are_not_waited_for() {
     for setup in settings(307) {
         let mut world = setup.build();
+        world.register(1, 7, &[7; 8], &[Access::Read, Access::Write]);
         world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000)).post();
         world.settle();
+        world.pause(1);
+        let place = world.place(0, 1, 7, 0);
+        let fetch = world.fetch_atomic(0, vec![(place, 1)], AtomicType::Uint64, AtomicOp::Read, &[], None);
+        world.settle();
+        assert!(!world.is_done(fetch), "{world}");
         world.endpoint(0).begin_closing();
         world.settle();
         assert!(is_done(&mut world, 0), "{world}");
+    }
+}
+
+/// As programs of MPI do: they may free the request of a send, and end.
+// fi_tidegate(7): "Where an MPI has loaded the provider it waits for those sends as well, unless their receivers close
+// too: a program may have freed their requests, and counts on them."
+#[test]
+fn an_application_that_counts_on_its_sends_closes_when_they_are_received() {
+    for setup in settings(308) {
+        let mut world = setup.build();
+        // One that is announced, and more that find no room.
+        let lengths = [20_000, 400, 400, 400, 9_000];
+        for (n, length) in lengths.into_iter().enumerate() {
+            world.send(0).to(1).tagged(2).bytes(&pattern(n, length)).silent().post();
+        }
+        world.settle();
+        world.endpoint(0).begin_closing_after_sends();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "the receiver may still want them\n{world}");
+        let receives = lengths.map(|length| world.receive(1).tagged(2).capacity(length).post());
+        world.settle();
+        for (n, length) in lengths.into_iter().enumerate() {
+            assert_eq!(world.bytes(receives[n]), pattern(n, length), "{world}");
+        }
+        assert!(is_done(&mut world, 0), "{world}");
+        world.endpoint(0).abandon_unsent();
+        assert_eq!(world.counter(0, Counter::SendsLost), 0);
+    }
+}
+
+#[test]
+fn an_application_that_counts_on_its_sends_does_not_wait_for_peers_that_close_and_loses_what_it_gives_up() {
+    for setup in settings(309) {
+        let mut world = setup.build();
+        world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000)).post();
+        world.settle();
+        world.endpoint(0).begin_closing_after_sends();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "{world}");
+        world.endpoint(1).begin_closing();
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
+        world.endpoint(0).abandon_unsent();
+        assert_eq!(world.counter(0, Counter::SendsLost), 0, "its receiver wants it no more\n{world}");
+    }
+    for (silent, setup) in settings(310).flat_map(|setup| [(false, setup.clone()), (true, setup)]) {
+        let mut world = setup.build();
+        let send = world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000));
+        let send = if silent { send.silent() } else { send }.post();
+        world.settle();
+        world.endpoint(0).begin_closing_after_sends();
+        world.endpoint(0).abandon_unsent();
+        world.settle();
+        assert_eq!((world.failure(send), world.counter(0, Counter::SendsLost)), (Failure::Canceled, 1), "{world}");
     }
 }

@@ -10,6 +10,7 @@ mod carried;
 mod closing;
 mod death;
 mod eager;
+mod fences;
 mod hostile;
 mod liveness;
 mod looking;

@@ -12,7 +12,7 @@ use tidegate_message::flow::Packet;
 use tidegate_message::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Completion, Context, Counter,
     Counters, Endpoint, Failure, Instant, MatchFlags, Operation, PeerId, ReadRequest, Receive, RemoteTarget, Send,
-    Source, Space, Span, Target, WindowInspection, WriteRequest,
+    Source, Space, Span, Submission, Target, WindowInspection, WriteRequest,
 };
 
 /// What a buffer holds once its operation has completed; nobody may change it or send it any more.
@@ -212,8 +212,9 @@ impl Actor {
     fn operate(&mut self) {
         let Some(&op) = self.layout.programs[self.me].get(self.summary.place) else { return };
         let next = match op {
-            Op::Send { to, tag, .. } => self.send(to, tag, false),
-            Op::Inject { to, tag, .. } => self.send(to, tag, true),
+            Op::Send { to, tag, .. } | Op::Fenced { to, tag, .. } | Op::Inject { to, tag, .. } => {
+                self.send(op, to, tag)
+            }
             Op::Receive { from, tag } => self.receive(from, tag, MatchFlags::default()),
             Op::ReceiveProbed { of } => self.receive_probed(of),
             Op::ReceiveClaimed { of } => {
@@ -251,13 +252,18 @@ impl Actor {
         self.summary.place += usize::from(next);
     }
 
-    fn send(&mut self, to: usize, tag: u64, inject: bool) -> bool {
+    fn send(&mut self, op: Op, to: usize, tag: u64) -> bool {
+        let inject = matches!(op, Op::Inject { .. });
         let place = self.summary.place;
         let (name, mut buffer) = (MessageName { node: self.me, place }, self.buffers[self.me][place].clone());
         let (to, space) = (Target::Peer(self.peer(to)), space_of(tag));
         let (data, context) = (Some(name.number() as u64), Context(place));
         let send = Send { to, space, buffer: buffer.clone(), data, context, inject, delivery: false, report: true };
-        self.endpoint.send(send).expect("room for a send");
+        match op {
+            Op::Fenced { .. } => self.endpoint.submit_fenced(Submission::Send(send)),
+            _ => self.endpoint.send(send),
+        }
+        .expect("room for a send");
         if inject {
             buffer.fill(SCRIBBLE);
         }
@@ -379,7 +385,7 @@ pub fn space_of(tag: u64) -> Space {
 /// What an operation's buffer holds at first.
 fn contents(name: MessageName, op: &Op) -> Vec<u8> {
     match op {
-        Op::Send { size, .. } | Op::Inject { size, .. } => pattern(name.number(), *size),
+        Op::Send { size, .. } | Op::Inject { size, .. } | Op::Fenced { size, .. } => pattern(name.number(), *size),
         Op::Write { .. } => (name.number() as u64).to_le_bytes().to_vec(),
         Op::Read { .. } => vec![0; 8],
         Op::Add { .. } => 1u64.to_le_bytes().to_vec(),

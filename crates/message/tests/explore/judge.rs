@@ -89,7 +89,9 @@ impl Judge<'_> {
     /// Takes down a send that was started.
     fn note_send(&mut self, name: MessageName) -> Result<(), String> {
         let op = self.layout.programs[name.node][name.place];
-        let (Op::Send { to, tag, size } | Op::Inject { to, tag, size }) = op else { return Ok(()) };
+        let (Op::Send { to, tag, size } | Op::Inject { to, tag, size } | Op::Fenced { to, tag, size }) = op else {
+            return Ok(());
+        };
         self.messages.push(Message { name, to, tag, size });
         let failed = self.outcome(name).is_some_and(|outcome| outcome.completion.result.is_err());
         ensure(!failed || self.is_gone(to), || format!("{name:?} failed: {:?}", self.outcome(name)))

@@ -11,6 +11,8 @@ pub enum Op {
     Send { to: usize, tag: u64, size: usize },
     /// The same of a buffer that changes as soon as the call has returned.
     Inject { to: usize, tag: u64, size: usize },
+    /// The same as `Send`, behind all earlier sends to the same node (`FI_FENCE`).
+    Fenced { to: usize, tag: u64, size: usize },
     /// A non-blocking receive; `None`: from anybody, with any tag.
     Receive { from: Option<usize>, tag: Option<u64> },
     /// A non-blocking receive of exactly what the probe found.

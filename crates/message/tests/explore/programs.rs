@@ -357,6 +357,16 @@ fn injected_messages() {
 }
 
 #[test]
+fn fenced_messages() {
+    for size in [0, 100] {
+        let fenced = |tag| Fenced { to: 1, tag, size };
+        let sender = [send(1, 1, size), fenced(2), Inject { to: 1, tag: 3, size: size.min(20) }, fenced(4)];
+        let receiver = [receive(0, 4), receive(0, 3), receive(0, 2), receive(0, 1)];
+        everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
 fn senders_that_die() {
     for size in [0, 100] {
         let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size), Die];

@@ -89,6 +89,12 @@ impl Buffer for MemoryBuffer {
     fn slice(&self, offset: usize, len: usize) -> Self {
         MemoryBuffer { allocation: self.allocation.clone(), pieces: self.ranges(offset, len) }
     }
+
+    /// No peer can name this memory.
+    fn copied(&self) -> Self {
+        let allocation = Rc::new(Allocation { id: 0, bytes: RefCell::new(self.bytes()) });
+        MemoryBuffer { allocation, pieces: std::iter::once(0..self.len()).collect() }
+    }
 }
 
 /// All memory of a job. Memory that its application dropped can no longer be reached by its address.

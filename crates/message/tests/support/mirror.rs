@@ -62,6 +62,9 @@ impl Buffer for Zeros {
     fn slice(&self, _: usize, length: usize) -> Self {
         Zeros(length)
     }
+    fn copied(&self) -> Self {
+        Zeros(self.0)
+    }
 }
 
 /// Every peer is our mirror: whatever we write to it comes back from it. Keeps nothing of peers.

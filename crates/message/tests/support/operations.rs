@@ -4,7 +4,7 @@ use super::buffer::MemoryBuffer;
 use super::world::{Done, Held, World};
 use tidegate_message::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Completion, Context, Failure, MatchFlags, MultiReceive,
-    ReadRequest, Receive, RemoteTarget, Send, Source, Space, TryAgain, WriteRequest,
+    ReadRequest, Receive, RemoteTarget, Send, Source, Space, Submission, TryAgain, WriteRequest,
 };
 
 /// An operation that was posted.
@@ -37,7 +37,8 @@ impl World {
     /// A send from `node` (to itself, of nothing, untagged, until told otherwise).
     pub fn send(&mut self, node: usize) -> SendBuilder<'_> {
         let (space, bytes) = (Space::Untagged, Vec::new());
-        let flags = SendFlags { data: None, inject: false, delivery: false, report: true, scattered: false };
+        let (inject, delivery, scattered, fenced) = (false, false, false, false);
+        let flags = SendFlags { data: None, inject, delivery, report: true, scattered, fenced };
         SendBuilder { world: self, node, to: node, space, bytes, flags }
     }
 
@@ -95,6 +96,42 @@ impl World {
         self.hold(handle, Some(buffer.clone()), vec![], false);
         let request = ReadRequest { from, buffer, context: Context(handle.context), report: true };
         self.endpoint(node).read(request).expect("room for a read");
+        handle
+    }
+
+    /// A fenced RMA write of `bytes` by `node`.
+    pub fn write_fenced(&mut self, node: usize, to: RemoteTarget, bytes: &[u8], inject: bool) -> Handle {
+        let (handle, buffer) = (self.handle(node), self.buffer(node, bytes));
+        let context = Context(handle.context);
+        self.hold(handle, None, vec![buffer.clone()], false);
+        let to = vec![(to, bytes.len() as u64)];
+        let request = WriteRequest { to, buffer, data: None, context, inject, report: true };
+        self.endpoint(node).submit_fenced(Submission::Write(request)).expect("room for a write");
+        if inject {
+            self.retire(handle);
+        }
+        handle
+    }
+
+    /// A fenced RMA read by `node`.
+    pub fn read_fenced(&mut self, node: usize, from: RemoteTarget, length: usize) -> Handle {
+        let (handle, buffer) = (self.handle(node), self.buffer(node, &vec![0; length]));
+        self.hold(handle, Some(buffer.clone()), vec![], false);
+        let (from, context) = (vec![(from, length as u64)], Context(handle.context));
+        let request = ReadRequest { from, buffer, context, report: true };
+        self.endpoint(node).submit_fenced(Submission::Read(request)).expect("room for a read");
+        handle
+    }
+
+    /// A fenced atomic by `node` that adds a number and fetches the one before.
+    pub fn add_fenced(&mut self, node: usize, to: RemoteTarget, addend: u64) -> Handle {
+        let (handle, operand) = (self.handle(node), self.buffer(node, &addend.to_ne_bytes()));
+        let result = self.buffer(node, &[0; 8]);
+        self.hold(handle, Some(result.clone()), vec![operand.clone()], false);
+        let (kind, context) = (AtomicKind::Fetch { result }, Context(handle.context));
+        let (datatype, op) = (AtomicType::Uint64, AtomicOp::Sum);
+        let request = AtomicRequest { to: vec![(to, 1)], datatype, op, operand, kind, context, report: true };
+        self.endpoint(node).submit_fenced(Submission::Atomic(request)).expect("room for an atomic");
         handle
     }
 
@@ -203,6 +240,7 @@ struct SendFlags {
     delivery: bool,
     report: bool,
     scattered: bool,
+    fenced: bool,
 }
 
 /// A send in the making.
@@ -249,18 +287,25 @@ impl SendBuilder<'_> {
         self.flags.scattered = true;
         self
     }
+    pub fn fenced(mut self) -> Self {
+        self.flags.fenced = true;
+        self
+    }
     pub fn post(self) -> Handle {
         self.try_post().expect("room for a send")
     }
     pub fn try_post(self) -> Result<Handle, TryAgain> {
         let SendBuilder { world, node, to, space, bytes, flags } = self;
-        let SendFlags { data, inject, delivery, report, scattered } = flags;
+        let SendFlags { data, inject, delivery, report, scattered, fenced } = flags;
         let handle = world.handle(node);
         let buffer = world.network().arena.allocate(node, &bytes, scattered);
         world.hold(handle, None, vec![buffer.clone()], false);
         let (to, context) = (world.target(node, to), Context(handle.context));
         let send = Send { to, space, buffer, data, context, inject, delivery, report };
-        let posted = world.endpoint(node).send(send);
+        let posted = match fenced {
+            false => world.endpoint(node).send(send),
+            true => world.endpoint(node).submit_fenced(Submission::Send(send)),
+        };
         if inject && posted.is_ok() {
             world.retire(handle);
         } else if posted.is_err() {

@@ -11,6 +11,7 @@ use crate::log;
 use crate::name::Name;
 use crate::object::{self, Fid, Object, copy_out, hand_out, head, no_bind, no_control, operations, share, table};
 use crate::place::{self, Place};
+use crate::reach;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
@@ -51,14 +52,14 @@ enum Outcome {
 enum Refusal {
     /// It is no address of Tidegate, or leads nowhere.
     NoAddress,
-    /// It is the address of a process with other settings.
-    OtherSettings(Errno),
+    /// It is the address of a process with other settings, or with another network to other hosts.
+    Disagreement(Errno),
 }
 
 impl Outcome {
     /// Whether the other process disagrees with us, and the user has to hear of it from both.
     fn disagrees(self) -> bool {
-        matches!(self, Outcome::Refused(Refusal::OtherSettings(_)))
+        matches!(self, Outcome::Refused(Refusal::Disagreement(_)))
     }
 }
 
@@ -67,7 +68,7 @@ impl Refusal {
     fn errno(self) -> c_int {
         match self {
             Refusal::NoAddress => FI_EINVAL,
-            Refusal::OtherSettings(errno) => errno.0,
+            Refusal::Disagreement(errno) => errno.0,
         }
     }
 }
@@ -111,7 +112,7 @@ impl AddressVector {
         // SAFETY: promised by the caller.
         unsafe {
             let user_id = place.as_ref().copied().filter(|_| flags & FI_AV_USER_ID != 0);
-            let new = self.check(name).map(|name| self.addresses.insert(name, user_id, entered));
+            let new = self.check(name, entered).map(|name| self.addresses.insert(name, user_id, entered));
             if let Some(place) = place.as_mut() {
                 *place = new.unwrap_or(NO_ADDRESS);
             }
@@ -122,15 +123,29 @@ impl AddressVector {
         }
     }
 
-    /// Checks a name that an application wants to insert. The address of a process with other settings is refused here,
-    /// before anything is sent: some MPIs take no notice of operations that fail (Intel MPI returned wrong sums), but
-    /// all of them notice an address that is refused.
-    fn check(&self, name: Option<Name>) -> core::result::Result<Name, Refusal> {
+    /// Checks a name that an application wants to insert. The address of a process with other settings, or that none of
+    /// our endpoints can reach, is refused here, before anything is sent: some MPIs take no notice of operations that
+    /// fail (Intel MPI returned wrong sums), but all of them notice an address that is refused.
+    fn check(&self, name: Option<Name>, entered: &mut Entered) -> core::result::Result<Name, Refusal> {
         let name = name.filter(Name::is_somewhere).ok_or(Refusal::NoAddress)?;
-        if let Name::Endpoint(contact) = &name {
-            self.addresses.check_settings(&self.domain.settings, &contact.address).map_err(Refusal::OtherSettings)?;
+        let Name::Endpoint(contact) = &name else { return Ok(name) };
+        self.addresses.check_settings(&self.domain.settings, contact).map_err(Refusal::Disagreement)?;
+        let endpoints = self.domain.state.get(entered).endpoints.clone();
+        for endpoint in endpoints {
+            if let Some(active) = &endpoint.state.get(entered).active {
+                reach::check(active.engine.link(), &active.own, contact).map_err(|error| {
+                    log::trouble(FI_LOG_AV, &error.to_string());
+                    Refusal::Disagreement(Errno::of_link(&error))
+                })?;
+            }
         }
         Ok(name)
+    }
+
+    /// The name that these bytes hold. Where they hold none, the user is told what they are.
+    fn read(bytes: &[u8]) -> Option<Name> {
+        let name = Name::from_bytes(bytes);
+        name.inspect_err(|what| log::trouble(FI_LOG_AV, &format!("fi_av_insert: {what}"))).ok()
     }
 }
 
@@ -154,9 +169,11 @@ pub unsafe extern "C" fn open(
                 FI_AV_MAP | FI_AV_TABLE => {}
                 _ => return Err(INVALID),
             }
+            let domain = share::<Domain>(domain);
+            domain.check_own()?;
             let opened = AddressVector {
                 fid: Fid::new(fid_av { fid: head(FI_CLASS_AV, context, &HEAD), ops: table(&OPS) }),
-                domain: share(domain),
+                domain,
                 addresses: Arc::new(Addresses::new(attr.count)),
             };
             hand_out(Arc::new(opened), vector);
@@ -167,7 +184,11 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a vector that `open` made. Bound endpoints share its addresses.
-    guarded(|| unsafe { object::close::<AddressVector>(fid.cast(), |vector| Arc::strong_count(&vector.addresses) > 1) })
+    guarded(|| unsafe {
+        object::close::<AddressVector>(fid.cast(), |vector| {
+            !vector.domain.is_inherited() && Arc::strong_count(&vector.addresses) > 1
+        })
+    })
 }
 
 unsafe extern "C" fn insert(
@@ -194,7 +215,7 @@ unsafe extern "C" fn insert(
                 let bytes = core::slice::from_raw_parts(bytes.cast::<u8>().add(number * Name::BYTES), Name::BYTES);
                 let place = if indices.is_null() { indices } else { indices.add(number) };
                 let error = if errors.is_null() { errors } else { errors.add(number) };
-                let new = vector.insert_one(Name::from_bytes(bytes), place, error, flags, entered);
+                let new = vector.insert_one(AddressVector::read(bytes), place, error, flags, entered);
                 inserted += isize::from(new == Outcome::Done);
                 disagrees |= new.disagrees();
             }
@@ -283,7 +304,7 @@ unsafe extern "C" fn as_text(
     let written = guarded(|| {
         // SAFETY: the application passes an address of our length.
         let bytes = unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), Name::BYTES) };
-        let text = Name::from_bytes(bytes).map_or("not an address of Tidegate".to_owned(), |name| name.to_string());
+        let text = Name::from_bytes(bytes).map_or_else(|what| what.to_string(), |name| name.to_string());
         let text = CString::new(text).unwrap_or_default();
         // SAFETY: the application provides the place. A text that is cut still ends with a zero.
         unsafe {

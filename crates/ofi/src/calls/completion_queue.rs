@@ -45,8 +45,12 @@ pub unsafe extern "C" fn open(
         // SAFETY: called with an open domain, attributes or null, and a place for the answer.
         unsafe {
             let (mut capacity, mut format, mut wait) = (0, FI_CQ_FORMAT_UNSPEC, FI_WAIT_NONE);
-            if let Some(attr) = attr.as_mut() {
-                if attr.wait_cond != FI_CQ_COND_NONE && attr.wait_cond != FI_CQ_COND_THRESHOLD {
+            if let Some(attr) = attr.as_ref() {
+                // The condition is only looked at where there is something to wait on (fi_cq(3)); a peer provider's
+                // flag means another kind of context, and Tidegate is none.
+                let waits = attr.wait_obj != FI_WAIT_NONE;
+                let knows_condition = matches!(attr.wait_cond, FI_CQ_COND_NONE | FI_CQ_COND_THRESHOLD);
+                if waits && !knows_condition || attr.flags & !FI_AFFINITY != 0 {
                     return Err(INVALID);
                 }
                 (capacity, format, wait) = (attr.size, attr.format, attr.wait_obj);
@@ -59,6 +63,7 @@ pub unsafe extern "C" fn open(
             };
             let completions = Completions::new(if capacity == 0 { CAPACITY_DEFAULT } else { capacity });
             let domain = share::<Domain>(domain);
+            domain.check_own()?;
             let ops = ops(domain.settings.trace.is_some());
             let fid = fid_cq { fid: head(FI_CLASS_CQ, context, &HEAD), ops };
             let opened = CompletionQueue::new(fid, domain, entry_bytes, wait, completions);
@@ -70,14 +75,20 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a queue that `open` made. Bound endpoints share it.
-    guarded(|| unsafe { object::close::<CompletionQueue>(fid.cast(), |queue| Arc::strong_count(queue) > 1) })
+    guarded(|| unsafe {
+        object::close::<CompletionQueue>(fid.cast(), |queue| {
+            !queue.domain.is_inherited() && Arc::strong_count(queue) > 1
+        })
+    })
 }
 
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
     guarded(|| {
         // SAFETY: the handle is an open queue's; `arg` has room for what the command asks.
         unsafe {
-            let wait = object::object::<CompletionQueue>(fid.cast()).wait();
+            let queue = object::object::<CompletionQueue>(fid.cast());
+            queue.domain.check_own()?;
+            let wait = queue.wait();
             match (command as u32, wait) {
                 (FI_GETWAIT, Some(wait)) => arg.cast::<c_int>().write(wait.descriptor()),
                 (FI_GETWAITOBJ, Some(_)) => arg.cast::<fi_wait_obj>().write(FI_WAIT_FD),
@@ -134,7 +145,10 @@ unsafe extern "C" fn blocking_read_from<R: Recording>(
 unsafe extern "C" fn signal(queue: *mut fid_cq) -> c_int {
     // SAFETY: the handle is an open queue's.
     let queue = unsafe { object::object::<CompletionQueue>(queue) };
-    if queue.signal() { 0 } else { -FI_ENOSYS }
+    guarded(|| {
+        queue.domain.check_own()?;
+        if queue.signal() { Ok(0) } else { Err(Errno(FI_ENOSYS)) }
+    })
 }
 
 unsafe extern "C" fn read_error<R: Recording>(queue: *mut fid_cq, place: *mut fi_cq_err_entry, _flags: u64) -> isize {
@@ -143,11 +157,8 @@ unsafe extern "C" fn read_error<R: Recording>(queue: *mut fid_cq, place: *mut fi
     let api = queue.domain.fabric.api_version();
     R::call(|| {
         queue.domain.enter(|entered| {
+            let failed = queue.take_error(entered).ok_or(TRY_AGAIN)?;
             let state = queue.state.get(entered);
-            if state.completions.readable() != Err(Errno(FI_EAVAIL)) {
-                return Err(TRY_AGAIN);
-            }
-            let failed = state.completions.take_error().ok_or(TRY_AGAIN)?;
             state.last_text = CString::new(failed.reason.text.as_str()).unwrap_or_default();
             // SAFETY: the application provides the struct of the version that it was built for.
             unsafe { failed.write(&state.last_text, api, place) };
@@ -166,7 +177,9 @@ unsafe extern "C" fn error_text(
     length: usize,
 ) -> *const c_char {
     let general = || loader::get().map_or(c"error".as_ptr(), |loader| loader.error_text(errno));
-    let text = if data.is_null() { general() } else { data.cast::<c_char>() };
+    // SAFETY: error data is the C string that `read_error` gave, perhaps one of no length.
+    let has_text = !data.is_null() && unsafe { *data.cast::<c_char>() } != 0;
+    let text = if has_text { data.cast::<c_char>() } else { general() };
     if !buffer.is_null() && length > 0 {
         // SAFETY: error data is the C string that `read_error` gave, libfabric's texts are C strings, and the
         // application provides `length` bytes.

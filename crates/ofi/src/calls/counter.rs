@@ -3,7 +3,7 @@
 use crate::bindings::*;
 use crate::counter::Counter;
 use crate::domain::Domain;
-use crate::errno::Errno;
+use crate::errno::{Errno, INVALID};
 use crate::guard::guarded;
 use crate::object::{self, hand_out, head, no_bind, no_control, operations, share};
 use crate::recording::{Recording, tables};
@@ -43,8 +43,12 @@ pub unsafe extern "C" fn open(
                 if !waits || attr.events != FI_CNTR_EVENTS_COMP {
                     return Err(Errno(FI_ENOSYS));
                 }
+                if attr.flags != 0 {
+                    return Err(INVALID);
+                }
             }
             let domain = share::<Domain>(domain);
+            domain.check_own()?;
             let ops = ops(domain.settings.trace.is_some());
             let fid = fid_cntr { fid: head(FI_CLASS_CNTR, context, &HEAD), ops };
             hand_out(Arc::new(Counter::new(fid, domain)), counter);
@@ -55,7 +59,9 @@ pub unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a counter that `open` made. Bound endpoints share it.
-    guarded(|| unsafe { object::close::<Counter>(fid.cast(), |counter| Arc::strong_count(counter) > 1) })
+    guarded(|| unsafe {
+        object::close::<Counter>(fid.cast(), |counter| !counter.domain.is_inherited() && Arc::strong_count(counter) > 1)
+    })
 }
 
 unsafe extern "C" fn read<R: Recording>(counter: *mut fid_cntr) -> u64 {
@@ -72,28 +78,31 @@ unsafe extern "C" fn read_errors<R: Recording>(counter: *mut fid_cntr) -> u64 {
     counter.errors.load(Relaxed)
 }
 
+/// The application sets a counter, or adds to it.
+fn change(counter: *mut fid_cntr, change: impl FnOnce(&Counter)) -> c_int {
+    guarded(|| {
+        // SAFETY: the handle is an open counter's.
+        let counter = unsafe { object::object::<Counter>(counter) };
+        counter.domain.check_own()?;
+        change(counter);
+        Ok(0)
+    })
+}
+
 unsafe extern "C" fn add(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.successes.fetch_add(value, Relaxed);
-    0
+    change(counter, |counter| _ = counter.successes.fetch_add(value, Relaxed))
 }
 
 unsafe extern "C" fn set(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.successes.store(value, Relaxed);
-    0
+    change(counter, |counter| counter.successes.store(value, Relaxed))
 }
 
 unsafe extern "C" fn add_errors(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.errors.fetch_add(value, Relaxed);
-    0
+    change(counter, |counter| _ = counter.errors.fetch_add(value, Relaxed))
 }
 
 unsafe extern "C" fn set_errors(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.errors.store(value, Relaxed);
-    0
+    change(counter, |counter| counter.errors.store(value, Relaxed))
 }
 
 unsafe extern "C" fn wait<R: Recording>(counter: *mut fid_cntr, threshold: u64, timeout: c_int) -> c_int {

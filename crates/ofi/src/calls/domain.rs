@@ -79,7 +79,9 @@ pub unsafe extern "C" fn open2(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a domain that `open` made. All its objects share it.
-    guarded(|| unsafe { object::close::<Domain>(fid.cast(), |domain| Arc::strong_count(domain) > 1) })
+    guarded(|| unsafe {
+        object::close::<Domain>(fid.cast(), |domain| !domain.is_inherited() && Arc::strong_count(domain) > 1)
+    })
 }
 
 unsafe extern "C" fn no_scalable_endpoint(

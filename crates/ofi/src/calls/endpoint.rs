@@ -7,6 +7,7 @@ use crate::domain::Domain;
 use crate::endpoint::{Defaults, Endpoint};
 use crate::errno::{Errno, INVALID};
 use crate::guard::guarded;
+use crate::info::{RECEIVE_FLAGS, SEND_FLAGS};
 use crate::object::{self, copy_out, hand_out, head, operations, share, table};
 use crate::{closing, limits, place};
 use core::ffi::{c_int, c_void};
@@ -55,6 +56,7 @@ pub unsafe extern "C" fn open(
                 }
             }
             let domain = share::<Domain>(domain);
+            domain.check_own()?;
             let is_recorded = domain.settings.trace.is_some();
             let fid = fid_ep {
                 fid: head(FI_CLASS_EP, context, &HEAD),
@@ -145,8 +147,13 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
             FI_RECV => &mut state.receive_flags,
             _ => return Err(INVALID),
         };
+        let allowed = if given & FI_RECV != 0 { RECEIVE_FLAGS } else { SEND_FLAGS };
         if command as u32 == FI_SETOPSFLAG {
-            *place = given & !(FI_TRANSMIT | FI_RECV);
+            let wanted = given & !(FI_TRANSMIT | FI_RECV);
+            if wanted & !allowed != 0 {
+                return Err(Errno(FI_EBADFLAGS));
+            }
+            *place = wanted;
         } else {
             // SAFETY: as above.
             unsafe { *flags = *place };

@@ -6,15 +6,21 @@ use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::fabric::Fabric;
 use crate::guard::guarded;
 use crate::loader;
+use crate::misuse;
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
+use crate::thread::{HandlerGuard, HandlerMutex};
 use crate::wait::Wait;
 use core::ffi::{c_char, c_int, c_void};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tidegate_link::Maker;
 
 /// How many events may wait to be read.
 const EVENTS_MOST: usize = 1024;
+
+/// The events that nobody has read: of what kind each is, and its data.
+type Events = VecDeque<(u32, Vec<u8>)>;
 
 /// An event queue.
 #[repr(C)]
@@ -22,7 +28,8 @@ pub struct EventQueue {
     fid: Fid<fid_eq>,
     _fabric: Arc<Fabric>,
     wait: Option<Wait>,
-    events: Mutex<VecDeque<(u32, Vec<u8>)>>,
+    events: HandlerMutex<Events>,
+    maker: Maker,
 }
 
 // SAFETY: `repr(C)`, and the C struct comes first.
@@ -41,20 +48,26 @@ static OPS: fi_ops_eq = fi_ops_eq {
 };
 
 impl EventQueue {
-    fn events(&self) -> MutexGuard<'_, VecDeque<(u32, Vec<u8>)>> {
-        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// What is there to be read. It is refused to a forked child, and to a signal handler that has interrupted its own
+    /// thread here.
+    fn events(&self) -> Result<HandlerGuard<'_, Events>> {
+        if self.maker.is_ancestor() {
+            return Err(misuse::of_parent());
+        }
+        self.events.lock().ok_or_else(misuse::by_handler)
     }
 
     /// Whether there is nothing to read, so that an application may sleep on the descriptor.
     pub fn may_sleep(&self) -> Result<bool> {
         let wait = self.wait.as_ref().ok_or(INVALID)?;
+        let events = self.events()?;
         wait.quieten();
-        Ok(self.events().is_empty())
+        Ok(events.is_empty())
     }
 
     /// Takes the first event, or looks at it with `FI_PEEK`.
     fn take(&self, event: *mut u32, buffer: *mut c_void, length: usize, flags: u64) -> Result {
-        let mut events = self.events();
+        let mut events = self.events()?;
         let (kind, data) = events.front().ok_or(TRY_AGAIN)?;
         if data.len() > length {
             return Err(Errno(FI_ETOOSMALL));
@@ -88,8 +101,8 @@ pub unsafe extern "C" fn open(
                 _ => return Err(Errno(FI_ENOSYS)),
             };
             let fid = fid_eq { fid: head(FI_CLASS_EQ, context, &HEAD), ops: table(&OPS) };
-            let events = Mutex::new(VecDeque::new());
-            hand_out(Arc::new(EventQueue { fid: Fid::new(fid), _fabric: share(fabric), wait, events }), queue);
+            let (events, maker) = (HandlerMutex::new(VecDeque::new()), Maker::here());
+            hand_out(Arc::new(EventQueue { fid: Fid::new(fid), _fabric: share(fabric), wait, events, maker }), queue);
         }
         Ok(0)
     })
@@ -104,7 +117,9 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
     guarded(|| {
         // SAFETY: the handle is an open queue's; with FI_GETWAIT `arg` has room for a descriptor.
         unsafe {
-            let wait = object::object::<EventQueue>(fid.cast()).wait.as_ref();
+            let queue = object::object::<EventQueue>(fid.cast());
+            queue.events()?;
+            let wait = queue.wait.as_ref();
             match (command as u32, wait) {
                 (FI_GETWAIT, Some(wait)) => arg.cast::<c_int>().write(wait.descriptor()),
                 _ => return Err(Errno(FI_ENOSYS)),
@@ -134,7 +149,7 @@ unsafe extern "C" fn write(queue: *mut fid_eq, event: u32, buffer: *const c_void
     guarded(|| {
         // SAFETY: the handle is an open queue's.
         let queue = unsafe { object::object::<EventQueue>(queue) };
-        let mut events = queue.events();
+        let mut events = queue.events()?;
         if events.len() == EVENTS_MOST {
             return Err(TRY_AGAIN);
         }

@@ -54,7 +54,9 @@ pub unsafe extern "C" fn open(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_f
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a fabric that `open` made. Domains and event queues share it.
-    guarded(|| unsafe { object::close::<Fabric>(fid.cast(), |fabric| Arc::strong_count(fabric) > 1) })
+    guarded(|| unsafe {
+        object::close::<Fabric>(fid.cast(), |fabric| !fabric.is_inherited() && Arc::strong_count(fabric) > 1)
+    })
 }
 
 /// `fi_trywait`: whether the application may sleep on the descriptors of all these objects.

@@ -6,6 +6,7 @@ use crate::errno::{Errno, INVALID};
 use crate::guard::guarded;
 use crate::limits::PIECES_MOST;
 use crate::lock::Entered;
+use crate::log;
 use crate::object::{self, Fid, Object, hand_out, head, operations, share};
 use crate::region::{Region, key_for};
 use core::ffi::{c_int, c_void};
@@ -163,18 +164,28 @@ unsafe extern "C" fn register_described(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a region that `register` made.
     let region = unsafe { share::<MemoryRegion>(fid.cast()) };
-    let outcome = region.domain.enter(|entered| {
+    let withdraw = |entered: &mut Entered| {
         let domain = &region.domain;
+        let endpoints = domain.state.get(entered).endpoints.clone();
+        // The application may free the memory as soon as this call is over.
+        for endpoint in &endpoints {
+            if let Some(active) = &mut endpoint.state.get(entered).active
+                && let Err(why) = active.engine.link_mut().first().withdraw_region(region.key)
+            {
+                log::trouble(FI_LOG_MR, &format!("fi_close of the memory region with key {}: {why}", region.key));
+                return Err(Errno(FI_EBUSY));
+            }
+        }
         domain.state.get(entered).regions.remove(&region.key);
-        for index in 0..domain.state.get(entered).endpoints.len() {
-            let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
+        for endpoint in &endpoints {
             if let Some(active) = &mut endpoint.state.get(entered).active {
-                active.engine.link_mut().first().withdraw_region(region.key);
                 active.engine.deregister(region.key);
             }
         }
         Ok(0)
-    });
+    };
+    // In a forked child it is the parent's, and stays.
+    let outcome = if region.domain.is_inherited() { 0 } else { region.domain.enter(withdraw) };
     if outcome != 0 {
         return outcome as c_int;
     }

@@ -44,7 +44,7 @@ unsafe extern "C" fn receive<R: Recording>(
 ) -> isize {
     let call = || to_receive(from, Flags::Default, context);
     // SAFETY: an open endpoint, and a buffer that is ours until the receive completes.
-    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, buffer, || Ok(memory(buffer, length))) }
+    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, || Ok(memory(buffer, length))) }
 }
 
 unsafe extern "C" fn receive_scattered<R: Recording>(
@@ -57,10 +57,7 @@ unsafe extern "C" fn receive_scattered<R: Recording>(
 ) -> isize {
     let call = || to_receive(from, Flags::Default, context);
     // SAFETY: an open endpoint, and pieces that are ours until the receive completes.
-    unsafe {
-        let start = if count > 0 { (*pieces).iov_base } else { core::ptr::null_mut() };
-        object::<Endpoint>(endpoint).receive::<R>(call, start, || scattered(pieces, count))
-    }
+    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, || scattered(pieces, count)) }
 }
 
 unsafe extern "C" fn receive_message<R: Recording>(endpoint: *mut fid_ep, message: *const fi_msg, flags: u64) -> isize {
@@ -68,8 +65,7 @@ unsafe extern "C" fn receive_message<R: Recording>(endpoint: *mut fid_ep, messag
     unsafe {
         let message = &*message;
         let call = || to_receive(message.addr, Flags::Given(flags), message.context);
-        let start = if message.iov_count > 0 { (*message.msg_iov).iov_base } else { core::ptr::null_mut() };
-        object::<Endpoint>(endpoint).receive::<R>(call, start, || scattered(message.msg_iov, message.iov_count))
+        object::<Endpoint>(endpoint).receive::<R>(call, || scattered(message.msg_iov, message.iov_count))
     }
 }
 

@@ -46,7 +46,7 @@ unsafe extern "C" fn receive<R: Recording>(
 ) -> isize {
     let call = || to_receive(from, tag, ignore, Flags::Default, context);
     // SAFETY: an open endpoint, and a buffer that is ours until the receive completes.
-    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, buffer, || Ok(memory(buffer, length))) }
+    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, || Ok(memory(buffer, length))) }
 }
 
 unsafe extern "C" fn receive_scattered<R: Recording>(
@@ -61,7 +61,7 @@ unsafe extern "C" fn receive_scattered<R: Recording>(
 ) -> isize {
     let call = || to_receive(from, tag, ignore, Flags::Default, context);
     // SAFETY: an open endpoint, and pieces that are ours until the receive completes.
-    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, core::ptr::null_mut(), || scattered(pieces, count)) }
+    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, || scattered(pieces, count)) }
 }
 
 unsafe extern "C" fn receive_message<R: Recording>(
@@ -73,8 +73,7 @@ unsafe extern "C" fn receive_message<R: Recording>(
     unsafe {
         let message = &*message;
         let call = || to_receive(message.addr, message.tag, message.ignore, Flags::Given(flags), message.context);
-        let start = if message.iov_count > 0 { (*message.msg_iov).iov_base } else { core::ptr::null_mut() };
-        object::<Endpoint>(endpoint).receive::<R>(call, start, || scattered(message.msg_iov, message.iov_count))
+        object::<Endpoint>(endpoint).receive::<R>(call, || scattered(message.msg_iov, message.iov_count))
     }
 }
 

@@ -76,10 +76,14 @@ pub struct Answer {
     pub control_progress: fi_progress,
     /// Who makes progress of transfers.
     pub data_progress: fi_progress,
-    /// Table or map of addresses.
+    /// Table or map of addresses, or either.
     pub av_type: fi_av_type,
     /// Mode of memory registration.
     pub mr_mode: c_int,
+    /// Capabilities of sending.
+    pub send_caps: u64,
+    /// Capabilities of receiving.
+    pub receive_caps: u64,
     /// Default flags of sending calls.
     pub send_flags: u64,
     /// Default flags of receiving calls.
@@ -109,7 +113,7 @@ impl Answer {
     }
 
     fn write_transfer(&self, send: &mut fi_tx_attr, receive: &mut fi_rx_attr) {
-        send.caps = self.caps & SEND_CAPABILITIES;
+        send.caps = self.send_caps;
         send.op_flags = self.send_flags;
         send.msg_order = ORDER;
         send.inject_size = INJECT_BYTES_MOST;
@@ -117,7 +121,7 @@ impl Answer {
         send.iov_limit = PIECES_MOST;
         send.rma_iov_limit = REMOTE_PIECES_MOST;
         send.tclass = self.traffic[0];
-        receive.caps = self.caps & RECEIVE_CAPABILITIES;
+        receive.caps = self.receive_caps;
         receive.op_flags = self.receive_flags;
         receive.msg_order = ORDER;
         receive.size = QUEUE_SIZE;

@@ -26,8 +26,11 @@ impl Answer {
                 Progress::Calls | Progress::OnDemand => FI_PROGRESS_MANUAL,
                 Progress::Thread => FI_PROGRESS_AUTO,
             },
-            av_type: FI_AV_TABLE,
+            // Both kinds are alike here, so the application may choose; who does not gets a table (`fi_av_open`).
+            av_type: FI_AV_UNSPEC,
             mr_mode: 0,
+            send_caps: CAPABILITIES & SEND_CAPABILITIES,
+            receive_caps: CAPABILITIES & RECEIVE_CAPABILITIES,
             send_flags: 0,
             receive_flags: 0,
             traffic: [0; 2],
@@ -37,7 +40,7 @@ impl Answer {
         require(hints.0.addr_format == FI_FORMAT_UNSPEC, "address format", hints.0.addr_format)?;
         require(hints.0.handle.is_null(), "an endpoint made from", "a handle")?;
         if let Some(attr) = hints.domain() {
-            answer.meet_domain(api, attr)?;
+            answer.meet_domain(api, attr, progress)?;
         }
         if let Some(attr) = hints.fabric() {
             require_name("fabric", attr.name)?;
@@ -51,19 +54,28 @@ impl Answer {
                 answer.endpoint_type = endpoint.type_;
             }
         }
+        answer.send_caps = answer.caps & SEND_CAPABILITIES;
+        answer.receive_caps = answer.caps & RECEIVE_CAPABILITIES;
         if let Some(send) = hints.send() {
             meet_send(send)?;
+            answer.send_caps &= within(answer.caps, send.caps, "capabilities for sending")?;
             answer.send_flags = send.op_flags;
             answer.traffic[0] = send.tclass;
         }
         if let Some(receive) = hints.receive() {
             meet_receive(receive)?;
+            answer.receive_caps &= within(answer.caps, receive.caps, "capabilities for receiving")?;
             answer.receive_flags = receive.op_flags;
         }
         Ok(answer)
     }
 
-    fn meet_domain(&mut self, api: u32, hints: &fi_domain_attr) -> core::result::Result<(), Mismatch> {
+    fn meet_domain(
+        &mut self,
+        api: u32,
+        hints: &fi_domain_attr,
+        progress: Progress,
+    ) -> core::result::Result<(), Mismatch> {
         require_name("domain", hints.name)?;
         // SAFETY: null, or an open domain.
         let ours = hints.domain.is_null() || unsafe { domain::is_ours(hints.domain) };
@@ -79,10 +91,11 @@ impl Answer {
             self.control_progress = hints.control_progress;
         }
         if hints.data_progress != FI_PROGRESS_UNSPEC {
-            // Without a thread messages move while the application calls us, and never otherwise: AUTO would not be
-            // true. A thread costs who does not need it, so it is there only if the user asks for it.
-            let is_kept = hints.data_progress != FI_PROGRESS_AUTO || self.data_progress == FI_PROGRESS_AUTO;
-            require(is_kept, "automatic data progress without FI_TIDEGATE_PROGRESS=thread", hints.data_progress)?;
+            // A thread costs who does not need it, so it is there only if the application or the user asks for it. The
+            // user who forbids threads has the last word: then AUTO would not be true.
+            if hints.data_progress == FI_PROGRESS_AUTO && progress == Progress::Calls {
+                return Err(Progress::NO_THREAD.to_owned());
+            }
             let known = matches!(hints.data_progress, FI_PROGRESS_MANUAL | FI_PROGRESS_AUTO);
             require(known, "data progress", hints.data_progress)?;
             self.data_progress = hints.data_progress;
@@ -96,6 +109,8 @@ impl Answer {
         require(hints.mr_key_size <= size_of::<u64>(), "size of memory keys", hints.mr_key_size)?;
         require(hints.cq_data_size <= CQ_DATA_BYTES, "size of completion data", hints.cq_data_size)?;
         require(hints.caps & !DOMAIN_CAPABILITIES == 0, "capabilities of the domain", hints.caps)?;
+        // A capability that the domain is to have is one of its endpoints, too.
+        self.caps |= hints.caps & ON_DEMAND;
         require(hints.auth_key_size == 0, "authorization key", hints.auth_key_size)?;
         let contexts = hints.max_ep_tx_ctx.max(hints.max_ep_rx_ctx);
         require(contexts <= 1, "several contexts per endpoint", contexts)?;
@@ -114,15 +129,28 @@ impl Answer {
 fn granted(asked: u64) -> core::result::Result<u64, Mismatch> {
     let unknown = asked & !(CAPABILITIES | ON_DEMAND);
     require(unknown == 0, "capabilities", format_args!("{unknown:#x}"))?;
+    Ok(expanded(asked))
+}
+
+/// The capabilities of an endpoint that one of its directions gets for those that the hints for the direction ask for:
+/// they have to be among the endpoint's (fi_endpoint(3)). Asking for none means all.
+fn within(caps: u64, asked: u64, what: &str) -> core::result::Result<u64, Mismatch> {
+    let unknown = asked & !(caps | SECONDARY | ON_DEMAND);
+    require(unknown == 0, what, format_args!("{unknown:#x}"))?;
+    Ok(caps & expanded(asked))
+}
+
+/// What capabilities mean that an application asks for.
+fn expanded(asked: u64) -> u64 {
     let on_demand = asked & ON_DEMAND;
     if asked & !(SECONDARY | ON_DEMAND) == 0 {
-        return Ok(CAPABILITIES | on_demand);
+        return CAPABILITIES | on_demand;
     }
     // Directions restrict the kinds of transfers. Without directions, a kind means all its directions.
     let directions = if asked & DIRECTIONS == 0 { DIRECTIONS } else { asked & DIRECTIONS };
     let messages = if asked & (FI_MSG | FI_TAGGED) == 0 { FI_SEND | FI_RECV } else { 0 };
     let memory = if asked & (FI_RMA | FI_ATOMIC) == 0 { DIRECTIONS & !(FI_SEND | FI_RECV) } else { 0 };
-    Ok(asked & PRIMARY | directions & !messages & !memory | SECONDARY | on_demand)
+    asked & PRIMARY | directions & !messages & !memory | SECONDARY | on_demand
 }
 
 /// The mode of memory registration. Tidegate needs none of its bits: the application chooses keys, and addresses are
@@ -157,11 +185,9 @@ fn meet_endpoint(hints: &fi_ep_attr) -> core::result::Result<(), Mismatch> {
 }
 
 fn meet_send(hints: &fi_tx_attr) -> core::result::Result<(), Mismatch> {
-    let capabilities = SEND_CAPABILITIES | SECONDARY | PRIMARY | ON_DEMAND;
-    require(hints.caps & !capabilities == 0, "capabilities for sending", format_args!("{:#x}", hints.caps))?;
     require(hints.op_flags & !SEND_FLAGS == 0, "flags for sending", format_args!("{:#x}", hints.op_flags))?;
     require(hints.msg_order & !ORDER == 0, "order of messages", format_args!("{:#x}", hints.msg_order))?;
-    require(hints.comp_order & !FI_ORDER_DATA == 0, "order of completions", hints.comp_order)?;
+    require(hints.comp_order == 0, "order of completions", hints.comp_order)?;
     require(hints.inject_size <= INJECT_BYTES_MOST, "inject size", hints.inject_size)?;
     require(hints.size <= QUEUE_SIZE, "outstanding sends", hints.size)?;
     require(hints.iov_limit <= PIECES_MOST, "pieces of memory", hints.iov_limit)?;
@@ -169,11 +195,10 @@ fn meet_send(hints: &fi_tx_attr) -> core::result::Result<(), Mismatch> {
 }
 
 fn meet_receive(hints: &fi_rx_attr) -> core::result::Result<(), Mismatch> {
-    let capabilities = RECEIVE_CAPABILITIES | SECONDARY | PRIMARY | ON_DEMAND;
-    require(hints.caps & !capabilities == 0, "capabilities for receiving", format_args!("{:#x}", hints.caps))?;
     require(hints.op_flags & !RECEIVE_FLAGS == 0, "flags for receiving", format_args!("{:#x}", hints.op_flags))?;
     require(hints.msg_order & !ORDER == 0, "order of messages", format_args!("{:#x}", hints.msg_order))?;
-    require(hints.comp_order & !FI_ORDER_DATA == 0, "order of completions", hints.comp_order)?;
+    // Parts of long messages may be placed in any order.
+    require(hints.comp_order == 0, "order of completions", hints.comp_order)?;
     require(hints.size <= QUEUE_SIZE, "outstanding receives", hints.size)?;
     require(hints.iov_limit <= PIECES_MOST, "pieces of memory", hints.iov_limit)
 }
@@ -293,14 +318,20 @@ mod tests {
     }
 
     #[test]
-    fn automatic_progress_of_data_is_promised_with_a_thread_only() {
-        let with_thread = |set: fn(&mut fi_info)| answer_with(Progress::Thread, identity::version(1, 17), set).unwrap();
+    fn automatic_progress_of_data_is_promised_to_who_asks_and_where_the_user_does() {
+        let with = |progress, set: fn(&mut fi_info)| answer_with(progress, identity::version(1, 17), set);
+        let with_thread = |set: fn(&mut fi_info)| with(Progress::Thread, set).unwrap();
         assert_eq!(with_thread(|_| ()).data_progress, FI_PROGRESS_AUTO);
         assert_eq!(with_thread(|info| domain(info).data_progress = FI_PROGRESS_AUTO).data_progress, FI_PROGRESS_AUTO);
         let manual = with_thread(|info| domain(info).data_progress = FI_PROGRESS_MANUAL);
         assert_eq!(manual.data_progress, FI_PROGRESS_MANUAL);
 
-        assert!(answer(|info| domain(info).data_progress = FI_PROGRESS_AUTO).is_err());
+        let on_demand = |set: fn(&mut fi_info)| with(Progress::OnDemand, set).unwrap();
+        assert_eq!(on_demand(|_| ()).data_progress, FI_PROGRESS_MANUAL, "a thread costs those who do not ask for it");
+        assert_eq!(on_demand(|info| domain(info).data_progress = FI_PROGRESS_AUTO).data_progress, FI_PROGRESS_AUTO);
+
+        let refused = with(Progress::Calls, |info| domain(info).data_progress = FI_PROGRESS_AUTO);
+        assert_eq!(refused.unwrap_err(), Progress::NO_THREAD);
         let manual = answer(|info| domain(info).data_progress = FI_PROGRESS_MANUAL).unwrap();
         assert_eq!(manual.data_progress, FI_PROGRESS_MANUAL);
         let control = answer(|info| domain(info).control_progress = FI_PROGRESS_AUTO).unwrap();

@@ -19,9 +19,11 @@ use crate::errno::{Errno, INVALID, Result};
 use crate::guard::guarded;
 use crate::loader::{self, Loader};
 use crate::name::Name;
+use crate::parameter::Progress;
 use crate::place::{Mismatch, Place, text};
 use crate::{log, lower, misspelling, parameter};
 use attributes::{Answer, Ends};
+pub use attributes::{RECEIVE_FLAGS, SEND_FLAGS};
 use core::ffi::{c_char, c_int};
 use hints::Hints;
 
@@ -52,6 +54,10 @@ pub unsafe extern "C" fn getinfo(
             return Err(INVALID);
         }
         let refuse = |mismatch: Mismatch| {
+            // What the user has forbidden is nothing that another provider has to offer.
+            if mismatch == Progress::NO_THREAD && is_wanted(hints.as_ref()) {
+                log::trouble(FI_LOG_CORE, &mismatch);
+            }
             log::info(FI_LOG_CORE, || format!("not for this application: {mismatch}"));
             Errno(FI_ENODATA)
         };
@@ -98,10 +104,7 @@ impl Ends {
 /// what is wrong. Other applications may be looking for another provider. They only get a line in the log, and
 /// `fi_domain` refuses them if they choose Tidegate.
 fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
-    let named = |list: &str| !list.starts_with('^') && list.split([',', ';']).any(|name| name == "tidegate");
-    let by_user = std::env::var("FI_PROVIDER").is_ok_and(|list| named(&list));
-    let by_application = hints.and_then(Hints::provider).is_some_and(|name| named(&name.to_string_lossy()));
-    let is_wanted = by_user || by_application;
+    let is_wanted = is_wanted(hints);
     if is_wanted {
         misspelling::warn_of_misspellings();
     }
@@ -113,6 +116,13 @@ fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
     }
     log::warn(FI_LOG_CORE, || text);
     Ok(())
+}
+
+/// Whether the user or the application asks for Tidegate by name.
+fn is_wanted(hints: Option<&Hints>) -> bool {
+    let named = |list: &str| !list.starts_with('^') && list.split([',', ';']).any(|name| name == "tidegate");
+    let by_user = std::env::var("FI_PROVIDER").is_ok_and(|list| named(&list));
+    by_user || hints.and_then(Hints::provider).is_some_and(|name| named(&name.to_string_lossy()))
 }
 
 /// What is wrong where `tidegate run --alltoall` was asked for and its library did not get into this process. The ranks

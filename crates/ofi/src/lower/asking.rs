@@ -4,7 +4,7 @@
 //! The question comes back to this provider, as one of those that are asked: [`is_asking`] lets `getinfo` answer that
 //! there is nothing. It must not be asked while libfabric loads or unloads providers, because it holds its lock then.
 
-use super::choice::Choice;
+use super::choice::{Choice, reaches_other_hosts};
 use super::interfaces::Interfaces;
 use crate::bindings::*;
 use crate::loader::Loader;
@@ -172,6 +172,12 @@ impl Offer {
 /// The offer to take for a choice: one that can read peers' memory, if that is wanted and there is one. The error lists
 /// what there is.
 pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Result<Offer, String> {
+    if !choice.providers().into_iter().all(reaches_other_hosts) {
+        return Err(format!(
+            "FI_TIDEGATE_FABRIC={choice}: it leaves no host, and within one Tidegate needs none; {}",
+            there(loader)
+        ));
+    }
     let mut seen = Vec::new();
     for (provider, reads) in choice.providers().into_iter().flat_map(|name| [(name, true), (name, false)]) {
         if reads && !wants_reads {
@@ -197,17 +203,25 @@ pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Resu
             };
         }
     }
-    let all = |mut names: Vec<String>| {
-        names.sort();
-        names.dedup();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-    };
     if !seen.is_empty() {
         let wanted = choice.domain().map_or("that reaches other hosts".to_owned(), |domain| format!("{domain:?}"));
         return Err(format!("FI_TIDEGATE_FABRIC={choice}: there is no domain {wanted}; there are: {}", all(seen)));
     }
-    let there = all(ask(loader, None, false).iter().map(Offer::provider).collect());
-    Err(format!("FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams by it; it does by: {there}"))
+    let there = there(loader);
+    Err(format!("FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams by it; {there}"))
+}
+
+/// The providers that would do instead.
+fn there(loader: &'static Loader) -> String {
+    let offers = ask(loader, None, false);
+    let others = offers.iter().map(Offer::provider).filter(|name| reaches_other_hosts(name));
+    format!("it does by: {}", all(others.collect()))
+}
+
+fn all(mut names: Vec<String>) -> String {
+    names.sort();
+    names.dedup();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 /// What a provider offers that we can use, or all of them; with remote reads, or perhaps without.

@@ -22,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::Instant;
 use tidegate_link::fabric::{
-    Answer, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
+    Answer, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, NetworkKind, Route, Sending, Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
@@ -66,6 +66,7 @@ pub struct Lower {
     own: Vec<(String, IpAddr)>,
     name: String,
     longest_bytes: usize,
+    kind: NetworkKind,
     address: LowerAddress,
     /// Bytes of an address as the provider has it.
     address_bytes: usize,
@@ -133,6 +134,7 @@ impl Lower {
             own: host::interfaces(),
             name,
             longest_bytes: offer.longest_bytes(),
+            kind: NetworkKind::of_provider(&offer.provider()),
             address,
             address_bytes: bytes.len(),
             loader,
@@ -151,6 +153,11 @@ impl Lower {
     /// Most bytes of a message, and of a read of a peer's memory.
     pub fn longest_bytes(&self) -> usize {
         self.longest_bytes
+    }
+
+    /// Whether an address may lead to this host: it is that of one of its interfaces, or of no socket.
+    pub fn may_be_own(&self, address: &LowerAddress) -> bool {
+        address.socket().is_none_or(|socket| self.own.iter().any(|(_, ip)| *ip == socket.ip().to_canonical()))
     }
 
     /// What to sleep on, if there is something.
@@ -317,6 +324,10 @@ impl Drop for Lower {
 impl Network for Lower {
     fn address(&self) -> LowerAddress {
         self.address
+    }
+
+    fn kind(&self) -> NetworkKind {
+        self.kind
     }
 
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String> {

@@ -73,6 +73,8 @@ impl Stranger {
     }
 }
 
+/// fi_tidegate(7): "What is longer than a batch, and what ends in its middle with the connection, is dropped and
+/// counted."
 #[test]
 fn messages_that_are_too_long_are_dropped_and_counted_and_end_nothing() {
     const MANY: usize = 1500;
@@ -150,6 +152,9 @@ fn address(port: u16) -> LowerAddress {
     LowerAddress::new(&bytes).unwrap()
 }
 
+/// fi_tidegate(7): "There is one for each peer and 32 more, so peers that stop in the middle of a batch, as a host does
+/// that loses its power, hold up no others."
+///
 /// As many peers as there are receives beside one for each stop in the middle of a batch.
 #[test]
 fn peers_that_stop_in_the_middle_of_a_batch_hold_up_nobody() {

@@ -108,9 +108,10 @@ pub(super) const RX_MEMORY: Parameter = Parameter {
 };
 pub(super) const PEERS: Parameter = Parameter {
     name: "peers",
-    default: "ranks of the job as the launcher tells, else the number of addresses that fi_av_open is told, plus 16",
-    allowed: "a number of processes from 1 to 1048575",
-    help: "How many other processes may exchange messages with this one over its life",
+    default: "4 for each rank of the job as the launcher tells and 16 more, at least 64, as long as the mailbox takes no more than \
+              1 MiB, else ranks + 16; without a launcher the number of addresses that fi_av_open is told plus 16",
+    allowed: "a number of endpoints from 1 to 1048575",
+    help: "How many endpoints of other processes may exchange messages with an endpoint at a time; a process may have several",
 };
 pub(super) const BULK: Parameter = Parameter {
     name: "bulk",
@@ -185,7 +186,9 @@ pub(super) const PROGRESS: Parameter = Parameter {
     allowed: "on_demand, calls or thread",
     help: "What makes progress: the calls of the application alone (calls); a thread as well, as long as the application does \
            not call though messages or answers of its own could not leave yet (on_demand); or a thread that goes on with \
-           all that comes while the application computes, and sleeps while there is nothing to do (thread)",
+           all that comes while the application computes, and sleeps while there is nothing to do (thread). An application that \
+           asks for automatic progress of data (FI_PROGRESS_AUTO) gets that thread with on_demand too, and is refused with \
+           calls",
 };
 pub(super) const SPIN: Parameter = Parameter {
     name: "spin",

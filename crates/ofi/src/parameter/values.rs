@@ -35,8 +35,14 @@ pub enum Progress {
     /// And a thread of ours while the application leaves something to do and does not call.
     #[default]
     OnDemand,
-    /// A thread of ours beside it (`FI_PROGRESS_AUTO`).
+    /// A thread of ours beside it, also where the application does not ask for one (`FI_PROGRESS_AUTO`).
     Thread,
+}
+
+impl Progress {
+    /// Why automatic progress of data is refused where the user allows no thread ([`Calls`](Self::Calls)).
+    pub const NO_THREAD: &str = "the application asks for automatic progress of data (FI_PROGRESS_AUTO), which takes a \
+                                 thread, and FI_TIDEGATE_PROGRESS=calls allows none: leave that variable out";
 }
 
 /// The least bytes of a chunk, and the most.

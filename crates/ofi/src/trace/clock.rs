@@ -4,8 +4,8 @@
 //! system's own clock counts the processor's ticks (Linux has found out that all processors count alike), they are read
 //! directly, which takes half of the time or less.
 
-use std::sync::OnceLock;
 use std::time::Duration;
+use tidegate_link::process::PerProcess;
 
 /// For how long ticks are compared with the system's clock at the start: so long that a reading's own length, some 50
 /// ns, is less than a ten-thousandth of it.
@@ -38,7 +38,7 @@ impl Scale {
     }
 }
 
-static SCALE: OnceLock<Option<Scale>> = OnceLock::new();
+static SCALE: PerProcess<Option<Scale>> = PerProcess::new();
 
 /// Finds out how ticks become nanoseconds, the first time that it is called.
 pub fn prepare() {

@@ -1,7 +1,8 @@
 //! The recorder of this process, with its clock and its file.
 //!
 //! One for all domains and endpoints, because a trace has one course of events per process. Whoever holds a domain's
-//! lock may take this one; the other way round never happens.
+//! lock may take this one; the other way round never happens. A forked child that opens an endpoint has one of its own,
+//! with a file of its own: its parent's is the parent's.
 
 use super::clock;
 use super::gaps::Waited;
@@ -10,12 +11,13 @@ use crate::bindings::FI_LOG_EP_CTRL;
 use crate::launcher::Job;
 use crate::log;
 use crate::parameter::TraceSettings;
-use std::cell::{Cell, OnceCell};
+use crate::thread::HandlerMutex;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tidegate_link::journal::Journal;
+use tidegate_link::process::{self, PerProcess};
 
 /// How the files are called.
 pub const SUFFIX: &str = ".trace";
@@ -41,9 +43,9 @@ pub enum Word {
 }
 
 /// The version of the records that this provider writes.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
-static RECORDER: OnceLock<Option<Mutex<Recorder<Journal>>>> = OnceLock::new();
+static RECORDER: PerProcess<Option<HandlerMutex<Recorder<Journal>>>> = PerProcess::new();
 
 /// Opens the trace of this process, unless it is open. Where that fails, the user is told, once, and nothing is
 /// recorded.
@@ -61,7 +63,7 @@ pub fn open(settings: &TraceSettings, job: &Job) {
             job.is_spawned.into(),
         ];
         let opened = Journal::create(&settings.folder, SUFFIX, settings.most, &words);
-        opened.map(|journal| Mutex::new(Recorder::new(journal))).map_err(|error| say_no(settings, &error)).ok()
+        opened.map(|journal| HandlerMutex::new(Recorder::new(journal))).map_err(|error| say_no(settings, &error)).ok()
     });
 }
 
@@ -73,7 +75,7 @@ fn say_no(settings: &TraceSettings, error: &std::io::Error) {
 /// Does this with the recorder, if there is one.
 pub fn with<T>(body: impl FnOnce(&mut Recorder<Journal>) -> T) -> Option<T> {
     let recorder = RECORDER.get()?.as_ref()?;
-    let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut recorder = recorder.lock()?;
     if let Some(began) = BEGAN.get() {
         recorder.enter(began, waited);
     }
@@ -89,8 +91,9 @@ pub fn call<T>(body: impl FnOnce() -> T) -> T {
     BEGAN.set(Some(began));
     let outcome = body();
     BEGAN.set(None);
-    if let Some(Some(recorder)) = RECORDER.get() {
-        let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(Some(recorder)) = RECORDER.get()
+        && let Some(mut recorder) = recorder.lock()
+    {
         recorder.leave(began, clock::now(), waited);
     }
     outcome
@@ -100,19 +103,32 @@ thread_local! {
     /// When this thread's call began, if it is in one.
     static BEGAN: Cell<Option<u64>> = const { Cell::new(None) };
     /// What the system says of this thread, where it says anything: time on a processor, time ready without one, turns.
-    static STATISTICS: OnceCell<Option<File>> = const { OnceCell::new() };
+    /// The file is of one thread of one process: of a forked child's copy it says what the parent's thread does.
+    static STATISTICS: RefCell<Statistics> = const { RefCell::new(Statistics { process: 0, file: None }) };
+}
+
+/// See [`STATISTICS`]. 0 is the number of no process.
+struct Statistics {
+    process: u32,
+    file: Option<File>,
 }
 
 /// How long this thread has waited for a processor. Takes about a microsecond.
 fn waited() -> Option<Waited> {
     STATISTICS
         .try_with(|statistics| {
-            let file = statistics.get_or_init(|| File::open("/proc/thread-self/schedstat").ok()).as_ref()?;
+            let thread = (&raw const *statistics).addr();
+            let mut statistics = statistics.try_borrow_mut().ok()?;
+            if statistics.process != process::current() {
+                let file = File::open("/proc/thread-self/schedstat").ok();
+                *statistics = Statistics { process: process::number(), file };
+            }
+            let file = statistics.file.as_ref()?;
             let mut text = [0; 64];
             let length = file.read_at(&mut text, 0).ok()?;
             let words = core::str::from_utf8(&text[..length]).ok()?;
             let nanoseconds = words.split_ascii_whitespace().nth(1)?.parse().ok()?;
-            Some(Waited { thread: (&raw const *statistics).addr(), nanoseconds })
+            Some(Waited { thread, nanoseconds })
         })
         .ok()?
 }

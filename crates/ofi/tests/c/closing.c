@@ -1,6 +1,7 @@
 /* fi_close of an endpoint with messages that have not left: no message is lost that a peer still receives, two
  * endpoints that close do not wait for each other, closing ends whatever peers do, and meanwhile other endpoints of the
- * domain go on. Run `unlimited` with a timeout that the test never reaches, `stopped` with one second. */
+ * domain go on. Run `unlimited` with a timeout that the test never reaches, `stopped` with one second, `complaint` with
+ * 11, and `goodbye` where each process has a host of its own. */
 #include "harness.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,27 +23,28 @@ static void mutually(void)
 	meet(2);
 }
 
-/* Rank 0 has had an answer from rank 1. Nothing can be injected to a peer of another host before it has answered, and
- * who makes no progress does not answer. */
-static void get_to_know(void)
+/* A new endpoint in the place of one that is closed, for the harness to close. Returns how many seconds closing took. */
+static double close_now(void)
 {
-	char greeting;
-	if (my.rank == 0)
-		OK_WHEN_ROOM(fi_tinject(my.ep, "", 1, my.peers[1], 2));
-	else
-		OK_WHEN_ROOM(fi_trecv(my.ep, &greeting, 1, NULL, my.peers[0], 2, 0, NULL));
-	meet(2);
-	if (my.rank == 1)
-		next();
+	double begun = seconds_of(CLOCK_MONOTONIC);
+	OK(fi_close(&my.ep->fid));
+	OK(fi_endpoint(my.domain, my.info, &my.ep, NULL));
+	return seconds_of(CLOCK_MONOTONIC) - begun;
 }
 
-/* The receiver makes no progress while its peer closes, and still gets everything. */
+/* The receiver makes no progress while its peer closes, and still gets everything. Between hosts it acknowledges nothing
+ * meanwhile. */
 static void receiver_computes(void)
 {
 	get_to_know();
 	if (my.rank == 0) {
 		inject_all(my.ep, my.peers[1], COUNT);
 		write_all(1, "c", 1);
+		/* fi_tidegate(7): "Closing waits up to FI_TIDEGATE_CLOSE_TIMEOUT until the other hosts have acknowledged what was
+		 * sent, and then up to 2 seconds until they have acknowledged the goodbye."
+		 *
+		 * What was sent, here; the goodbye, below. */
+		CHECK(close_now() > 0.8);
 		return;
 	}
 	char byte;
@@ -70,7 +72,10 @@ static struct fid_ep *other_endpoint(fi_addr_t *address)
 	return other;
 }
 
-/* The receiver is another endpoint of the same domain, so only the closing call itself can make progress for it. */
+/* fi_tidegate(7): "Meanwhile the domain is not locked, and all its endpoints make progress, so the receiver may be one of
+ * them."
+ *
+ * The receiver is another endpoint of the same domain, so only the closing call itself can make progress for it. */
 static void within_a_domain(void)
 {
 	fi_addr_t address;
@@ -86,9 +91,48 @@ static void within_a_domain(void)
 	my.ep = other;
 }
 
+/* Rank 1 stops, and goes on when it gets SIGCONT. Returns its process. */
+static pid_t stop_the_other(void)
+{
+	pid_t receiver = getpid();
+	get_to_know();
+	if (my.rank == 1) {
+		write_all(0, &receiver, sizeof receiver);
+		raise(SIGSTOP);
+		return receiver;
+	}
+	read_all(1, &receiver, sizeof receiver);
+	while (state_of(receiver) != 'T')
+		;
+	return receiver;
+}
+
+/* The receiver takes nothing, and its sender says so once before it gives up. */
+static void complaint(void)
+{
+	pid_t receiver = stop_the_other();
+	if (my.rank == 1)
+		return;
+	inject_all(my.ep, my.peers[1], COUNT);
+	double took = close_now();
+	CHECK(took > 10.9 && took < 30);
+	EQUAL(kill(receiver, SIGCONT), 0);
+}
+
+/* Nothing is left but the goodbye. */
+static void goodbye(void)
+{
+	pid_t receiver = stop_the_other();
+	if (my.rank == 1)
+		return;
+	double took = close_now();
+	CHECK(took > 1.5 && took < 20);
+	EQUAL(kill(receiver, SIGCONT), 0);
+}
+
 static atomic_bool closed;
 
-static void *close_now(void *unused)
+static void *close_beside(void *unused)
 {
 	(void)unused;
 	OK(fi_close(&my.ep->fid));
@@ -96,28 +140,21 @@ static void *close_now(void *unused)
 	return NULL;
 }
 
-/* The receiver is stopped. Closing gives up when its time is over, and says what is lost; another endpoint of the
+/* fi_tidegate(7): "It then waits for what has not left yet, as long as the receivers live, and for
+ * FI_TIDEGATE_CLOSE_TIMEOUT at most; every 10 seconds a line on standard error says that it waits."
+ *
+ * The receiver is stopped. Closing gives up when its time is over, and says what is lost; another endpoint of the
  * domain, used by another thread, is not held up. */
 static void stopped_receiver(void)
 {
-	get_to_know();
-	if (my.rank == 1) {
-		pid_t own = getpid();
-		write_all(0, &own, sizeof own);
-		raise(SIGSTOP);
+	pid_t receiver = stop_the_other();
+	if (my.rank == 1)
 		return;
-	}
-	pid_t receiver;
-	int status;
-	read_all(1, &receiver, sizeof receiver);
-	do
-		status = state_of(receiver);
-	while (status != 'T');
 	inject_all(my.ep, my.peers[1], COUNT);
 	fi_addr_t address;
 	struct fid_ep *other = other_endpoint(&address);
 	pthread_t thread;
-	EQUAL(pthread_create(&thread, NULL, close_now, NULL), 0);
+	EQUAL(pthread_create(&thread, NULL, close_beside, NULL), 0);
 	int rounds = 0;
 	for (; !closed || rounds < 100; rounds++) {
 		int number = -1;
@@ -150,5 +187,9 @@ int main(int count, char **arguments)
 		failed |= run(2, &(struct wishes){0}, receiver_computes, -1);
 		return failed | run(1, &(struct wishes){0}, within_a_domain, -1);
 	}
+	if (strcmp(arguments[1], "complaint") == 0)
+		return run(2, &(struct wishes){0}, complaint, -1);
+	if (strcmp(arguments[1], "goodbye") == 0)
+		return run(2, &(struct wishes){0}, goodbye, -1);
 	return run(2, &(struct wishes){.threading = FI_THREAD_SAFE}, stopped_receiver, -1);
 }

@@ -1,5 +1,9 @@
 /* Delivery complete as an endpoint's default: a short message counts as delivered when it lies in its receiver's
- * mailbox. */
+ * mailbox.
+ *
+ * fi_tidegate(7): "FI_DELIVERY_COMPLETE as an endpoint's default (op_flags), which MPIs set for the sake of their RMA, does
+ * not: an eager message is delivered when it lies whole in the mailbox of its receiver, within the window kept for it
+ * (“buffered by the provider”, fi_cq(3))." */
 #include "harness.h"
 
 static char text[40], got[40];

@@ -1,6 +1,6 @@
-/* A forked child closes what it has inherited, as destructors do at its exit. That belongs to the parent: no message is
- * sent twice or out of order, none is taken out of the parent's mailbox, and no place in a peer's table is taken in the
- * parent's name. */
+/* A forked child polls, receives, sends, and closes what it has inherited, as destructors do at its exit. That belongs to
+ * the parent: no message is sent twice or out of order, none is taken out of the parent's mailbox, and no place in a peer's
+ * table is taken in the parent's name. */
 #include "harness.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,13 +8,20 @@
 /* More than there are credits for, so that most of them wait when the child is forked. */
 #define MESSAGES 400
 
-static void fork_one_that_closes(void)
+static void fork_one_that_meddles_and_closes(void)
 {
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
+		struct fi_cq_tagged_entry entry;
+		int number = -7;
 		alarm(20);
-		_exit(fi_close(&my.ep->fid) != 0);
+		for (int i = 0; i < 100; i++)
+			EQUAL(fi_cq_read(my.cq, &entry, 1), -FI_EOPBADSTATE);
+		EQUAL(fi_trecv(my.ep, &number, sizeof number, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), -FI_EOPBADSTATE);
+		EQUAL(fi_tinject(my.ep, &number, sizeof number, my.peers[1 - my.rank], 1), -FI_EOPBADSTATE);
+		close_endpoint();
+		_exit(0);
 	}
 	int status;
 	EQUAL(waitpid(child, &status, 0), child);
@@ -34,7 +41,7 @@ static void fork_those_that_call(void)
 		if (child == 0) {
 			alarm(20);
 			struct fi_cq_tagged_entry entry;
-			_exit(fi_cq_read(my.cq, &entry, 1) > 0);
+			_exit(fi_cq_read(my.cq, &entry, 1) != -FI_EOPBADSTATE);
 		}
 		int status;
 		EQUAL(waitpid(child, &status, 0), child);
@@ -58,7 +65,7 @@ static void fork_while_another_thread_polls(void)
 	pthread_t thread;
 	EQUAL(pthread_create(&thread, NULL, poller, NULL), 0);
 	for (int i = 0; i < 50; i++) {
-		fork_one_that_closes();
+		fork_one_that_meddles_and_closes();
 		nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
 	}
 	is_over = true;
@@ -105,11 +112,11 @@ static void body(void)
 	if (my.rank == 0) {
 		/* Sends wait for credits. */
 		send_all(1);
-		fork_one_that_closes();
+		fork_one_that_meddles_and_closes();
 		meet(2);
 		/* Messages wait in the mailbox. */
 		meet(2);
-		fork_one_that_closes();
+		fork_one_that_meddles_and_closes();
 		receive_all(other, 2);
 	} else {
 		meet(2);

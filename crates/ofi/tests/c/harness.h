@@ -197,7 +197,8 @@ static struct fi_info *hints_for(const struct wishes *wishes)
 	return hints;
 }
 
-static inline void open_endpoint(const struct wishes *wishes)
+/* `fabric`: one that is open already, or null. */
+static inline void open_endpoint_on(struct fid_fabric *fabric, const struct wishes *wishes)
 {
 	struct fi_info *hints = hints_for(wishes);
 	struct fi_av_attr av_attr = {.type = FI_AV_UNSPEC, .count = (size_t)my.ranks};
@@ -205,7 +206,9 @@ static inline void open_endpoint(const struct wishes *wishes)
 
 	OK(fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), NULL, NULL, 0, hints, &my.info));
 	fi_freeinfo(hints);
-	OK(fi_fabric(my.info->fabric_attr, &my.fabric, NULL));
+	my.fabric = fabric;
+	if (!fabric)
+		OK(fi_fabric(my.info->fabric_attr, &my.fabric, NULL));
 	OK(fi_domain(my.fabric, my.info, &my.domain, NULL));
 	OK(fi_av_open(my.domain, &av_attr, &my.av, NULL));
 	OK(fi_cq_open(my.domain, &cq_attr, &my.cq, NULL));
@@ -218,6 +221,11 @@ static inline void open_endpoint(const struct wishes *wishes)
 		OK(fi_ep_bind(my.ep, &my.counter->fid, wishes->counter_flags));
 	}
 	OK(fi_enable(my.ep));
+}
+
+static inline void open_endpoint(const struct wishes *wishes)
+{
+	open_endpoint_on(NULL, wishes);
 }
 
 static inline void exchange_names(void)
@@ -369,6 +377,20 @@ static inline void complete(int count, void **contexts)
 		CHECK(which < count);
 		seen[which] = true;
 	}
+}
+
+/* Rank 0 has had an answer from rank 1. Nothing can be injected to a peer of another host before it has answered, and
+ * who makes no progress does not answer. */
+static inline void get_to_know(void)
+{
+	char greeting;
+	if (my.rank == 0)
+		OK_WHEN_ROOM(fi_tinject(my.ep, "", 1, my.peers[1], 2));
+	else
+		OK_WHEN_ROOM(fi_trecv(my.ep, &greeting, 1, NULL, my.peers[0], 2, 0, NULL));
+	meet(2);
+	if (my.rank == 1)
+		next();
 }
 
 static inline void fill(unsigned char *bytes, size_t length, unsigned seed)

@@ -1,4 +1,7 @@
-/* Sends and receives report to different queues, of which one is full because nobody reads it: the other goes on. */
+/* Sends and receives report to different queues, of which one is full because nobody reads it: the other goes on.
+ *
+ * fi_tidegate(7): "A full queue stops no operation that reports to another: receiving goes on while a transmit queue is
+ * full, and sending while a receive queue is." */
 #include "two_queues.h"
 
 enum { SIZE = 64, MANY = 1000, NUMBERS = 1 << 22 };
@@ -113,7 +116,11 @@ static void full_of_receives(void)
 }
 
 /* Any number of messages can go into one multi-receive buffer. While their completions are not read, messages stay with
- * their sender, except those that one call of progress retrieves. */
+ * their sender, except those that one call of progress retrieves.
+ *
+ * fi_tidegate(7): "There is one exception, since messages into multi-receive buffers and peers' writes with data could
+ * come without end: while a queue holds as many of these as it has room for, nothing is retrieved, so that also sends
+ * that need an answer or credits wait until it is read." */
 static void full_of_what_nobody_asked_for(void)
 {
 	static unsigned char buffer[2 * MANY];

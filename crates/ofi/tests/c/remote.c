@@ -119,6 +119,28 @@ static void refusals(void)
 	both_done();
 }
 
+/* Longer than fi_atomicvalid says, and so long that lengths leave 32 bits, or 64. Nothing is touched. */
+static void atomics_that_are_too_long(void)
+{
+	static const size_t counts[] = {1ul << 29, (1ul << 29) + 1, 1ul << 32, 1ul << 61, (1ul << 61) + 1, SIZE_MAX / 8, SIZE_MAX};
+	fi_addr_t peer = my.peers[other];
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		struct fi_rma_ioc halves[2] = {{base, counts[i] / 2, key}, {base, counts[i] - counts[i] / 2, key}};
+		struct fi_ioc mine = {local, counts[i]}, result = {local, counts[i]};
+		struct fi_msg_atomic message = {.msg_iov = &mine, .iov_count = 1, .addr = peer, .rma_iov = halves,
+						.rma_iov_count = 2, .datatype = FI_INT64, .op = FI_SUM, .context = local};
+		EQUAL(fi_atomic(my.ep, local, counts[i], NULL, peer, base, key, FI_INT64, FI_SUM, local), -FI_EINVAL);
+		EQUAL(fi_fetch_atomic(my.ep, NULL, counts[i], NULL, local, NULL, peer, base, key, FI_INT64, FI_ATOMIC_READ, local),
+		      -FI_EINVAL);
+		EQUAL(fi_compare_atomic(my.ep, local, counts[i], NULL, local, NULL, local, NULL, peer, base, key, FI_INT64, FI_CSWAP,
+					local),
+		      -FI_EINVAL);
+		EQUAL(fi_fetch_atomicmsg(my.ep, &message, &result, NULL, 1, 0), -FI_EINVAL);
+	}
+	EQUAL(fi_fetch_atomic(my.ep, NULL, 1ul << 32, NULL, local, NULL, peer, base, key, FI_UINT8, FI_ATOMIC_READ, local), -FI_EINVAL);
+	both_done();
+}
+
 static void atomics(void)
 {
 	fi_addr_t peer = my.peers[other];
@@ -203,6 +225,7 @@ static void body(void)
 	scattered_write();
 	injected_write();
 	refusals();
+	atomics_that_are_too_long();
 	atomics();
 	contended();
 	closing();

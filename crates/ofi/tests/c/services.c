@@ -150,7 +150,6 @@ static void hints_beyond_the_offer(void)
 	REFUSED(domain_attr->name = strdup("another"));
 	REFUSED(domain_attr->threading = 99);
 	REFUSED(domain_attr->control_progress = 99);
-	REFUSED(domain_attr->data_progress = FI_PROGRESS_AUTO);
 	REFUSED(domain_attr->data_progress = 99);
 	REFUSED(domain_attr->resource_mgmt = 99);
 	REFUSED(domain_attr->av_type = 99);

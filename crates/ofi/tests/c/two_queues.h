@@ -25,7 +25,7 @@ static void open_queues(struct fi_cq_attr *attr)
 	EQUAL(fi_av_insert(my.av, theirs, 1, &peer, 0, NULL), 1);
 }
 
-static void close_queues(void)
+static inline void close_queues(void)
 {
 	OK(fi_close(&endpoint->fid));
 	OK(fi_close(&send_queue->fid));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 /// A folder of this test alone, removed in the end.
@@ -69,7 +69,7 @@ pub fn compile(program: &str) -> PathBuf {
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Wno-deprecated-declarations", "-O1", "-g", "-o"])
         .arg(&binary)
         .arg(&source)
-        .args(["-lfabric", "-pthread"])
+        .args(["-lfabric", "-pthread", "-ldl"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -89,4 +89,75 @@ pub fn provider_folder(folder: &Folder) -> PathBuf {
     fs::create_dir_all(&providers).unwrap();
     fs::hard_link(built, providers.join("libtidegate-fi.so")).unwrap();
     providers
+}
+
+/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are
+/// environment variables.
+#[allow(dead_code)]
+pub fn run(program: &str, settings: &[(&str, &str)]) {
+    if !have_libfabric() {
+        return;
+    }
+    let output = output_of(program, settings);
+    assert!(output.status.success(), "{program} with {settings:?}: {}", text(&output));
+    let left = segments_of(&output);
+    assert!(left.is_empty(), "{program} left segments behind: {left:?}");
+}
+
+/// `call`: a program of `tests/c`, and its arguments.
+#[allow(dead_code)]
+pub fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
+    let mut words = call.split(' ');
+    let program = words.next().unwrap_or_default();
+    let folder = Folder::new(program);
+    Command::new(compile(program))
+        .args(words)
+        .env("FI_PROVIDER_PATH", provider_folder(&folder))
+        .env("FI_PROVIDER", "tidegate")
+        .env("TEST_SECONDS", "300")
+        .envs(settings.iter().copied())
+        .output()
+        .unwrap()
+}
+
+/// All that a program has said.
+#[allow(dead_code)]
+pub fn text(output: &Output) -> String {
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Names in /dev/shm that belong to the processes that a program says it has had.
+#[allow(dead_code)]
+pub fn segments_of(output: &Output) -> Vec<String> {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let pids: Vec<&str> = stdout.lines().filter_map(|line| line.strip_prefix("pid ")).collect();
+    assert!(!pids.is_empty(), "the program tells its processes: {stdout}");
+    let names =
+        fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("tidegate-") && name.split('-').any(|field| pids.contains(&field))).collect()
+}
+
+/// Settings with which each process of a program has a host of its own, as far as anybody can tell, and reaches the
+/// others by TCP. They name libfabric 1.17's way, which newer ones have as well.
+#[allow(dead_code)]
+pub const APART: [(&str, &str); 3] =
+    [("TEST_APART", "1"), ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"), ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm")];
+
+/// Whether processes may have a `/dev/shm` of their own here. Says so if not.
+#[allow(dead_code)]
+pub fn may_live_apart() -> bool {
+    let may = |words: &[&str]| Command::new("unshare").args(words).output().is_ok_and(|it| it.status.success());
+    let found = may(&["-m", "true"]) || may(&["-r", "-m", "true"]);
+    if !found {
+        eprintln!("SKIPPED: this system lets nobody make mount namespaces (run as root, where they are allowed)");
+    }
+    found
+}
+
+/// Runs a program each of whose processes has a host of its own.
+#[allow(dead_code)]
+pub fn run_apart(program: &str, settings: &[(&str, &str)]) {
+    if may_live_apart() {
+        run(program, &[&APART, settings].concat());
+    }
 }

@@ -10,14 +10,14 @@ use tidegate_flow::packet::MOST_SLOTS_PER_PACKET;
 use tidegate_flow::{PacketKind, PeerId};
 
 /// A mailbox in ordinary memory, with `writing` words.
-struct Shared {
+pub(super) struct Shared {
     slots: Box<[Slot]>,
     pointers: Pointers,
     writing: Box<[AtomicU64]>,
 }
 
 impl Shared {
-    fn new(size: usize, peers: usize) -> Self {
+    pub fn new(size: usize, peers: usize) -> Self {
         let word = || AtomicU64::new(0);
         let slot = || Slot { header: word(), payload: std::array::from_fn(|_| word()) };
         Shared {
@@ -27,12 +27,12 @@ impl Shared {
         }
     }
 
-    fn mailbox(&self) -> Mailbox {
+    pub fn mailbox(&self) -> Mailbox {
         // SAFETY: every test keeps `self` until its readers and writers are gone.
         unsafe { Mailbox::new(NonNull::from(&*self.slots), NonNull::from(&self.pointers)) }
     }
 
-    fn writer(&self, peer: u32, admission: Admission) -> Writer {
+    pub fn writer(&self, peer: u32, admission: Admission) -> Writer {
         // SAFETY: as in `mailbox`; tests make one writer at a time per peer.
         unsafe { Writer::new(self.mailbox(), NonNull::from(&self.writing[peer as usize]), PeerId(peer), admission) }
     }
@@ -41,7 +41,11 @@ impl Shared {
         (0..self.writing.len() as u32).map(PeerId)
     }
 
-    fn word(&self, peer: PeerId) -> Option<u64> {
+    pub fn set_word(&self, peer: PeerId, word: u64) {
+        self.writing[peer.0 as usize].store(word, Ordering::Release);
+    }
+
+    pub fn word(&self, peer: PeerId) -> Option<u64> {
         Some(self.writing[peer.0 as usize].load(Ordering::Acquire))
     }
 
@@ -208,21 +212,21 @@ fn a_dead_writers_hole_is_skipped_and_the_ring_goes_on() {
 }
 
 /// Writes numbers as one message; returns how many slots there were.
-fn write_numbers(writer: &mut Writer, mut numbers: impl Iterator<Item = u64>, count: u32) -> u32 {
+pub(super) fn write_numbers(writer: &mut Writer, mut numbers: impl Iterator<Item = u64>, count: u32) -> u32 {
     writer.write_many(count, |places, placement| {
         places.iter_mut().for_each(|place| *place = full(numbers.next().unwrap()).placed(placement));
     })
 }
 
 /// A packet that carries `number` and is full.
-fn full(number: u64) -> Packet {
+pub(super) fn full(number: u64) -> Packet {
     let mut packet = Packet::new(PacketKind::Data, PAYLOAD_BYTES, 1);
     packet.payload.as_chunks_mut::<8>().0.fill(number.to_le_bytes());
     packet
 }
 
 /// The numbers in the slots of the next packet.
-fn numbers(reader: &mut Reader) -> Option<Vec<u64>> {
+pub(super) fn numbers(reader: &mut Reader) -> Option<Vec<u64>> {
     numbers_of(reader).map(|(_, numbers)| numbers)
 }
 

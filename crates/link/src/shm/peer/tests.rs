@@ -1,11 +1,9 @@
 //! The table of peers, honest and damaged.
 
-use super::super::address::{Identity, Settings};
 use super::super::index::LOOKS;
 use super::*;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicU32;
-use tidegate_flow::{Config, SchemeName};
 
 /// A table in ordinary memory.
 struct Owned {
@@ -22,7 +20,7 @@ impl Owned {
             address: std::array::from_fn(|_| word()),
             is_locked: word(),
             posted: word(),
-            changing: Changing { writing: word(), next_free: word(), claim: word() },
+            changing: Changing { writing: word(), next_free: word(), claim: word(), accessing: word() },
         };
         Owned {
             entries: (0..peers).map(entry).collect(),
@@ -52,10 +50,7 @@ fn find(table: &Table, address: &Address) -> Option<PeerId> {
 }
 
 fn address(pid: u32) -> Address {
-    Address {
-        identity: Identity { boot: 1, namespace: 2, pid, uid: 0, serial: 0, nonce: 3 },
-        settings: Settings::of(&Config::new(SchemeName::None, 1, 64, 2)),
-    }
+    Address { host: 1, namespace: 2, pid, serial: 0, tag: 3 }
 }
 
 /// Looks that something takes.
@@ -308,7 +303,7 @@ fn a_table_that_somebody_scribbles_over_all_the_time_still_ends_every_search() {
             3 => owned.places.free.store(random.next() % 256, Ordering::Relaxed),
             4 => owned.entries[place].changing.next_free.store(random.next() % 256, Ordering::Relaxed),
             5 => owned.entries[place].state.store(random.next() % 7, Ordering::Relaxed),
-            _ => owned.entries[place].address[4].store(random.next(), Ordering::Relaxed),
+            _ => owned.entries[place].address[2].store(random.next(), Ordering::Relaxed),
         }
         let all = looks(|| {
             let before: Vec<bool> = (0..PEERS).map(|at| table.state(PeerId(at)) == State::Free).collect();

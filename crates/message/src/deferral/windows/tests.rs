@@ -128,3 +128,52 @@ fn pressure_counts_between_two_tellings_and_is_reported_once() {
     assert_eq!((pressure.sender, pressure.stored, pressure.bytes), ((A, Some(9)), vec![(B, 300)], 300));
     assert_eq!(windows.poll_pressure(), None);
 }
+
+#[test]
+fn a_record_of_a_departed_peer_is_paid_by_spare_memory_and_gives_all_of_it_back() {
+    const RECORD: PeerId = PeerId(2);
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.enter(&counters, A, 900);
+    assert!(windows.begin_record(A, RECORD));
+    assert_eq!(windows.spare(), 4000 - 900 - RECORD_BYTES);
+    assert_eq!(windows.check(A, 1000, 0), Ok(()), "the next peer at that place has a whole window");
+    windows.leave_record(&counters, RECORD, 300);
+    windows.leave_record(&counters, RECORD, 600);
+    windows.end_record(RECORD);
+    assert_eq!((windows.spare(), counters.get(Counter::UnmatchedBytes)), (4000, 0));
+}
+
+#[test]
+fn there_are_no_more_records_than_spare_memory_pays_for() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    let mut records = 0;
+    loop {
+        windows.enter(&counters, A, 400);
+        let before = windows.spare();
+        if !windows.begin_record(A, PeerId(2 + records)) {
+            assert!(before < 400 + RECORD_BYTES);
+            assert_eq!((windows.spare(), windows.inspect(A).stored), (before, 400), "nothing has changed");
+            break;
+        }
+        records += 1;
+    }
+    assert_eq!(records as usize, 4000 / (400 + RECORD_BYTES));
+    windows.leave_record(&counters, PeerId(2), 400);
+    windows.end_record(PeerId(2));
+    assert!(windows.begin_record(A, PeerId(2)), "the place of one that was received");
+}
+
+#[test]
+fn a_window_that_had_grown_pays_for_the_record_as_well() {
+    let mut windows = Windows::new(2, LIMITS, 50, 2000);
+    let counters = Counters::default();
+    windows.enter(&counters, A, 1000);
+    windows.drop_envelope(A, None, Number(1));
+    assert!(windows.grow(A) && windows.spare() == 1000);
+    windows.enter(&counters, A, 900);
+    windows.lose_peer(A);
+    assert!(!windows.begin_record(A, PeerId(2)), "2000 bytes are not 1900 and a record");
+    windows.leave(&counters, A, 950);
+    assert!(windows.begin_record(A, PeerId(2)));
+    assert_eq!(windows.spare(), 2000 - 950 - RECORD_BYTES);
+}

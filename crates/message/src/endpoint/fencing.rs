@@ -1,0 +1,65 @@
+//! Fenced operations (`FI_FENCE`): which operations wait, and until when. The rules are in `fence`.
+
+use super::Endpoint;
+use crate::fence::Places;
+use crate::link::Link;
+use crate::operation::{Target, TryAgain};
+use crate::submission::Submission;
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// Lets an operation wait (F1, F4). Of one whose memory may change a copy waits.
+    #[cold]
+    pub(super) fn wait_behind_fence(
+        &mut self,
+        target: Target,
+        operation: Submission<L::Buffer>,
+        is_fenced: bool,
+    ) -> Result<(), TryAgain> {
+        if self.operations_left() + self.ended.len() + self.fences.waiting() >= self.config.operations {
+            return Err(TryAgain);
+        }
+        if let (Target::Peer(peer), true) = (target, self.closing_awaits(&operation)) {
+            self.presence.keep_send(peer);
+        }
+        self.egress.work.begin();
+        self.fences.push(target, operation.kept(), is_fenced);
+        if let Target::Peer(peer) = target {
+            self.deferral.rooms.raise_fence(peer);
+        }
+        Ok(())
+    }
+
+    /// An operation to a target has ended, or has left: with the next progress those may start that wait for that.
+    #[inline]
+    pub(super) fn note_progress_to(&mut self, peer: PeerId) {
+        if self.fences.are_raised() && self.fences.holds(Target::Peer(peer)) {
+            self.egress.try_again(peer);
+        }
+    }
+
+    /// Whether an operation to this target has not completed. `seen`: where to look first.
+    pub(super) fn is_under_way_to(&mut self, target: Target, seen: &mut Places) -> bool {
+        let Target::Peer(peer) = target else { return self.matching.keeps_own() };
+        self.egress.holds_operation(peer)
+            || self.bulk.has_send_to(peer, &mut seen.send)
+            || self.rma.operations.has_any_to(target, &mut seen.remote)
+    }
+
+    pub(super) fn lower_fence(&mut self, target: Target) {
+        if let Target::Peer(peer) = target {
+            self.deferral.rooms.lower_fence(peer);
+        }
+    }
+
+    pub(super) fn forget_copy(&mut self, target: Target, operation: &Submission<L::Buffer>) {
+        if let (Target::Peer(peer), true) = (target, self.closing_awaits(operation)) {
+            self.presence.drop_send(peer);
+        }
+    }
+
+    /// Whether closing waits for this operation.
+    fn closing_awaits(&self, operation: &Submission<L::Buffer>) -> bool {
+        operation.is_injected() || matches!(operation, Submission::Send(_)) && self.presence.awaits(false)
+    }
+}

@@ -1,0 +1,66 @@
+//! Operations that have waited behind a fence start.
+
+use super::Endpoint;
+use crate::egress::Step;
+use crate::link::Link;
+use crate::operation::{Send, Target};
+use crate::submission::Submission;
+
+impl<L: Link> Endpoint<L> {
+    /// Starts an operation that nothing keeps waiting any more.
+    pub(super) fn start(&mut self, operation: Submission<L::Buffer>, is_fenced: bool) {
+        match operation {
+            Submission::Send(send) => self.start_send(send),
+            Submission::Write(write) => self.start_write(write, !is_fenced),
+            Submission::Read(read) => self.start_read(read, !is_fenced),
+            Submission::Atomic(atomic) => self.start_atomic(atomic),
+        }
+    }
+
+    /// Starts a send that has waited.
+    fn start_send(&mut self, send: Send<L::Buffer>) {
+        let Target::Peer(to) = send.to else { return self.send_to_myself(send) };
+        if !self.deferral.rooms.is_met(to) {
+            self.meet(to);
+        }
+        if !self.take_room(to, &send) {
+            return self.send_otherwise(to, send);
+        }
+        match self.begin_eagerly(to, &send) {
+            Some(Step::Sent) => self.count_eager(&send),
+            step => self.leave_eagerly(to, send, step),
+        }
+    }
+
+    /// Starts the operations to a target that need not wait any more (F2).
+    #[cold]
+    pub(super) fn release_fenced(&mut self, target: Target) {
+        while let Some(mut seen) = self.fences.seen(target).map(|seen| *seen) {
+            let is_under_way = self.is_under_way_to(target, &mut seen);
+            if let Some(places) = self.fences.seen(target) {
+                *places = seen;
+            }
+            if is_under_way {
+                return;
+            }
+            self.lower_fence(target);
+            let mut is_first = true;
+            while self.has_room()
+                && let Some((operation, is_fenced)) = self.fences.pop(target, is_first)
+            {
+                self.forget_copy(target, &operation);
+                self.start(operation, is_fenced);
+                is_first = false;
+            }
+            if let (Target::Peer(peer), true) = (target, self.fences.holds(target)) {
+                self.deferral.rooms.raise_fence(peer);
+            }
+            if !self.has_room() {
+                // Other operations have taken the room meanwhile: once more when there is some.
+                return if let Target::Peer(peer) = target {
+                    self.note_progress_to(peer)
+                };
+            }
+        }
+    }
+}

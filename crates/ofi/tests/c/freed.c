@@ -1,0 +1,96 @@
+/* A process closes a memory region, or its endpoint, while a peer writes there, and uses the memory for something else:
+ * nothing of the peer's is in it, however the two came together. */
+#include "harness.h"
+#include <sys/mman.h>
+
+/* A write takes some milliseconds. */
+enum { SIZE = 16 << 20, KEY = 7, ROUNDS = 6 };
+static unsigned char *memory;
+
+/* Nothing but zeros is there, and stays there for longer than a write takes. */
+static void check_untouched(void)
+{
+	memset(memory, 0, SIZE);
+	for (int look = 0; look < 2; look++) {
+		nanosleep(&(struct timespec){.tv_nsec = 8000000}, NULL);
+		for (size_t at = 0; at < SIZE / 8; at++)
+			if (((volatile uint64_t *)memory)[at] != 0)
+				FAIL("byte %zu was written after the memory had been given back", 8 * at);
+	}
+}
+
+/* Writes until that is refused, because the region or the endpoint is no more. */
+static int write_until_refused(void)
+{
+	struct fi_cq_tagged_entry entry;
+	char text[256];
+	for (;;) {
+		ssize_t outcome = fi_write(my.ep, memory, SIZE, NULL, my.peers[0], 0, KEY, memory);
+		if (outcome == -FI_EAGAIN) {
+			fi_cq_read(my.cq, NULL, 0);
+			continue;
+		}
+		if (outcome < 0)
+			return (int)-outcome;
+		while ((outcome = fi_cq_read(my.cq, &entry, 1)) == -FI_EAGAIN)
+			;
+		if (outcome == -FI_EAVAIL)
+			return next_error(text).err;
+	}
+}
+
+/* fi_tidegate(7): "fi_close(3) of a memory region waits until no peer copies to or from it, and that of an endpoint until
+ * no peer of this host copies to or from its memory."
+ *
+ * fi_tidegate(7): "From then on nothing of a peer's comes into the memory, and the application may free it."
+ */
+static void regions(void)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		struct fid_mr *region;
+		if (my.rank == 0)
+			OK(fi_mr_reg(my.domain, memory, SIZE, FI_REMOTE_WRITE, 0, KEY, 0, &region, NULL));
+		meet(2);
+		if (my.rank == 0) {
+			/* At another moment of a write each time. */
+			nanosleep(&(struct timespec){.tv_nsec = 10000000 + 700000 * round}, NULL);
+			OK(fi_close(&region->fid));
+			check_untouched();
+		} else {
+			EQUAL(write_until_refused(), FI_EACCES);
+		}
+		meet(2);
+	}
+}
+
+/* The region stays open: it is its domain's. */
+static void endpoint(void)
+{
+	struct fid_mr *region;
+	if (my.rank == 0)
+		OK(fi_mr_reg(my.domain, memory, SIZE, FI_REMOTE_WRITE, 0, KEY, 0, &region, NULL));
+	meet(2);
+	if (my.rank == 0) {
+		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+		OK(fi_close(&my.ep->fid));
+		check_untouched();
+		OK(fi_close(&region->fid));
+		OK(fi_endpoint(my.domain, my.info, &my.ep, NULL));
+	} else {
+		EQUAL(write_until_refused(), FI_ECONNABORTED);
+	}
+}
+
+static void body(void)
+{
+	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED);
+	memset(memory, 9, SIZE);
+	regions();
+	endpoint();
+}
+
+int main(void)
+{
+	return run(2, &(struct wishes){0}, body, -1);
+}
