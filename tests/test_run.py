@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS
@@ -179,3 +181,37 @@ def test_a_program_that_asks_for_no_shared_memory_hears_nothing_of_it():
     mpi = mpis.mpich()
     done = run(mpi, ["run", *job(mpi, 2, [TRAFFIC, "1", "5", "5000", "1"])])
     assert done.clean and "refers to" not in done.output, done.explain()
+
+
+def make_small_group() -> Path:
+    """A control group with 120 MiB of memory, of either version."""
+    for parent, limit in ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max")):
+        group = parent / f"tidegate-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        if (group / limit).exists():
+            (group / limit).write_text(str(120 << 20))
+            return group
+        group.rmdir()
+    pytest.skip("no control group with a limit of memory can be made here")
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """The file of processes of such a group."""
+    group = make_small_group()
+    yield group / "cgroup.procs"
+    group.rmdir()
+
+
+def test_a_rank_that_the_kernel_ends_for_want_of_memory_is_told(small_group, tmp_path):
+    mpi, eater = mpis.mpich(), tmp_path / "eater.py"
+    eater.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n"
+                     "eaten = [bytearray(b'1' * (1 << 20)) for _ in range(400 if MPI.COMM_WORLD.rank else 0)]\nMPI.COMM_WORLD.Barrier()\n")
+    inside = ["sh", "-c", f'echo $$ > {small_group}; exec "$@"', "sh", TIDEGATE, "run", "--json", tmp_path / "run.json"]
+    done = process.run([*inside, mpi.launcher, "-n", "2", mpi.python, eater], mpi.bare_environment(), timeout=60)
+    assert done.status != 0 and not done.timed_out, done.explain()
+    assert "the kernel ended one process of the job's control group by SIGKILL (signal 9) for want of memory" in done.output, done.explain()
+    assert json.loads((tmp_path / "run.json").read_text())["host"]["processes_killed_for_memory"] == 1

@@ -111,6 +111,17 @@ def test_the_log_says_what_reaches_other_hosts_and_a_job_on_one_host_opens_nothi
     assert "other hosts are reached" not in jobs.succeed(mpis.mpich(), 2, [TRAFFIC, "1", "1", "8", "1"], extra=extra)
 
 
+@pytest.mark.parametrize("told", [["PALS_LOCAL_SIZE=2"], []], ids=["pals", "nothing"])
+def test_a_job_spans_hosts_however_little_its_launcher_tells_of_them(two, fabric, told):
+    """PALS tells how many ranks are here by a variable of its own, and others tell only how many there are."""
+    if fabric is not Fabric.TIDEGATE:
+        pytest.skip("about what Tidegate reads")
+    mpi = mpis.mpich()
+    program = ["env", "-u", "MPI_LOCALNRANKS", "-u", "MPI_LOCALRANKID", *told, mpi.compile(TRAFFIC), "3", "10", "3000", "1"]
+    result = made.run(two, mpi, 2, program, mpi.environment(fabric), timeout=60)
+    assert result.clean and "from each of 4 ranks to each, all as sent" in result.output, result.explain()
+
+
 @pytest.mark.parametrize(("value", "said"), [("none", "FI_TIDEGATE_FABRIC"), ("moon", "it does by:"), ("tcp/moon0", "there are: eth0")])
 def test_without_a_network_the_job_ends_with_a_reason(two, fabric, value, said):
     if fabric is not Fabric.TIDEGATE:
