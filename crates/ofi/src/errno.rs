@@ -40,7 +40,7 @@ impl Errno {
             LinkError::Busy { .. } | LinkError::NotNoticed { .. } => Errno(FI_EAGAIN),
             LinkError::Elsewhere { .. } => Errno(FI_EHOSTUNREACH),
             LinkError::Gone { .. } | LinkError::Vanished { .. } => Errno(FI_ECONNABORTED),
-            LinkError::NoDirectBulk { .. } => Errno(FI_EACCES),
+            LinkError::NoDirectBulk { .. } | LinkError::OtherUser { .. } => Errno(FI_EACCES),
             LinkError::System { error, .. } => Errno::of_system(error),
         }
     }

@@ -291,6 +291,26 @@ fn peers_that_left_messages_behind_keep_no_newcomer_out() {
 }
 
 #[test]
+fn a_user_that_changes_before_the_first_contact_is_named_in_the_error() {
+    if have_libfabric() {
+        // What was opened as another user cannot be removed: the next endpoint of that user does so.
+        for way in ["real", "effective", "met"] {
+            let output = output_of(&format!("another_user {way}"), &[]);
+            assert!(output.status.success(), "{way}: {}", text(&output));
+        }
+    }
+}
+
+#[test]
+fn a_million_addresses_that_an_application_expects_reserve_64_mib_and_are_told() {
+    run("expecting", &[]);
+    if have_libfabric() {
+        let said = text(&output_of("expecting", &[]));
+        assert!(said.contains("SKIPPED") || said.contains("(fi_av_attr.count)") && said.contains("FI_TIDEGATE_PEERS"));
+    }
+}
+
+#[test]
 fn a_thread_that_waits_lets_the_calls_of_others_in() {
     run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "0")]);
     run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "100000000")]);

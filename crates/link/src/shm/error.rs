@@ -64,6 +64,17 @@ pub enum LinkError {
         /// The segment.
         file: PathBuf,
     },
+    /// The peer's segment belongs to another user than the one as which this process acts.
+    OtherUser {
+        /// The peer.
+        peer: Address,
+        /// The segment.
+        file: PathBuf,
+        /// The number of the user to whom it belongs.
+        owner: u32,
+        /// The number of the user as which this process acts (its effective user id).
+        ours: u32,
+    },
     /// Bulk data was to go directly, but the peer's memory cannot be reached.
     NoDirectBulk {
         /// The peer.
@@ -314,6 +325,13 @@ impl fmt::Display for LinkError {
                  libfabric"
             ),
             LinkError::Gone { peer } => write!(f, "{peer} has ended or closed its endpoint"),
+            LinkError::OtherUser { peer, file, owner, ours } => write!(
+                f,
+                "the segment {} of {peer} belongs to user {owner}, and this process acts as user {ours}: all processes of a \
+                 job must have the same user id when they open their endpoints and when they first communicate; one that \
+                 changes it (setuid, seteuid) does so before it initialises its MPI",
+                file.display()
+            ),
             LinkError::NoDirectBulk { peer, reason } => write!(
                 f,
                 "FI_TIDEGATE_BULK is direct, but the memory of {peer} cannot be reached: {reason}; set \

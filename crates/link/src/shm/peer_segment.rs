@@ -13,6 +13,7 @@ use super::region::Ticket;
 use super::settings::Settings;
 use crate::memory::IoBuffer;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,7 @@ impl PeerSegment {
         let path = here.path(directory, peer);
         let unopened = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => missing(here, peer, &path),
+            io::ErrorKind::PermissionDenied => forbidden(peer, &path, error),
             _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
         };
         // Three times: to hold locks, which nothing is mapped from (see `lock_file`), and for mappings of two kinds.
@@ -184,6 +186,16 @@ fn missing(here: &Here, peer: &Address, path: &Path) -> LinkError {
         false => LinkError::Elsewhere { peer: *peer, reason: elsewhere(path) },
         true if may_run => LinkError::Vanished { peer: *peer, file: path.to_path_buf() },
         true => LinkError::Gone { peer: *peer },
+    }
+}
+
+/// Why the system does not let this process open the file of this peer.
+fn forbidden(peer: &Address, path: &Path, error: io::Error) -> LinkError {
+    // SAFETY: the call has no arguments and cannot fail.
+    let ours = unsafe { libc::geteuid() };
+    match path.metadata().map(|metadata| metadata.uid()) {
+        Ok(owner) if owner != ours => LinkError::OtherUser { peer: *peer, file: path.to_path_buf(), owner, ours },
+        _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
     }
 }
 
