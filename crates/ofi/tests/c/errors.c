@@ -143,10 +143,20 @@ static void abandoned(void)
 		for (int i = 0; i < MANY; i++)
 			OK(fi_send(endpoint, large, sizeof large, NULL, peer, rooms[i]));
 	meet_at(send_queue);
+	if (my.rank == 1) {
+		/* Its receiver is there until the sender has closed. */
+		struct pollfd quiet = {.fd = pipes[0][1][0], .events = POLLIN};
+		char byte;
+		while (poll(&quiet, 1, 0) == 0)
+			fi_cq_read(send_queue, NULL, 0);
+		read_all(0, &byte, 1);
+	}
 	OK(fi_close(&endpoint->fid));
-	if (my.rank == 0)
+	if (my.rank == 0) {
 		errors_are(send_queue, MANY, FI_ECANCELED, false);
-	nothing_is_left(send_queue);
+		nothing_is_left(send_queue);
+		write_all(1, "", 1);
+	}
 }
 
 static void body(void)
