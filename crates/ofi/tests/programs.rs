@@ -4,7 +4,7 @@
 
 mod toolbox;
 
-use toolbox::{APART, have_libfabric, may_live_apart, output_of, run, run_apart, segments_of, text};
+use toolbox::{APART, have_libfabric, may_live_apart, output_of, run, run_apart, text};
 
 /// Runs a program with the smallest receive memory that is legal for two peers. The error for less names that value.
 fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
