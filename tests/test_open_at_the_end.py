@@ -102,7 +102,9 @@ def test_a_send_whose_request_was_freed_and_that_is_given_up_is_told_and_fails_t
 def test_a_send_that_is_never_received_is_waited_for_until_its_receiver_ends(name):
     mpi = mpis.WHEELS[name]()
     done = process.run([TIDEGATE, "run", "--", *launch(mpi, 2, "unwanted")], mpi.bare_environment(), timeout=20, check_segments=True)
-    assert done.clean and "sends_lost" not in done.output and "waits with closing" not in done.output, done.explain()
+    # MPICH looks for such messages when it ends, and aborts the job where it finds one: that is the program's fault.
+    assert done.clean or "unmatched message" in done.output, done.explain()
+    assert not done.timed_out and "sends_lost" not in done.output and "waits with closing" not in done.output, done.explain()
 
 
 def test_two_launches_of_one_script_are_kept_apart(tmp_path):
