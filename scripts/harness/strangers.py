@@ -149,20 +149,27 @@ def numbers_of(data: bytes) -> tuple[int, int] | None:
     return struct.unpack("<QQ", data[at + 8:at + 24]) if 0 <= at <= len(data) - 40 else None
 
 
-def steal(address: str, port: int, claim: int) -> dict:
+def take_over(address: str, port: int, claims: tuple[int, ...]) -> tuple[Connection, bytes] | None:
+    """A connection that passes for that of one of the processes that listen at these ports, and what has come by it. Which one
+    gives way is libfabric's choice, so each is tried several times."""
+    for claim in claims * 5:
+        connection = Connection(address, port, claim)
+        data = b""
+        for _ in range(8):
+            data += connection.receive(0.25)
+            if numbers_of(data):
+                return connection, data
+    return None
+
+
+def steal(address: str, port: int, *claims: int) -> dict:
     """Takes a rank's place on the connection of another, reads who is who, and says all that would end one of them."""
     listening, own = door()
-    connection = Connection(address, port, claim)
-    found = None
-    data = b""
-    for _ in range(40):
-        data += connection.receive(0.25)
-        found = numbers_of(data)
-        if found:
-            break
-    if not found:
-        return {"user": os.getuid(), "stolen": len(data), "sent": 0}
-    rank, victim = found
+    taken = take_over(address, port, claims)
+    if not taken:
+        return {"user": os.getuid(), "stolen": 0, "sent": 0}
+    connection, data = taken
+    rank, victim = numbers_of(data)
     words = [batch(kind, victim, rank, RANDOM_PROOF) for kind in (SEVERED, ANSWER)]
     words += [batch(kind, victim, sender, greeting(sender, address, own) + RANDOM_PROOF, 1)
               for kind in (HELLO, WELCOME, REFUSAL) for sender in (rank, 0x777)]

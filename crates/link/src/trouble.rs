@@ -56,6 +56,8 @@ pub fn read_dir(folder: &Path) -> Vec<Trouble> {
 mod tests {
     use super::*;
 
+    /// fi_tidegate(7): "Tidegate writes there into files that it has made itself, and follows no links and waits for no
+    /// pipes."
     #[test]
     fn links_and_pipes_in_place_of_the_file_are_neither_written_nor_waited_for_nor_read() {
         let folder = std::env::temp_dir().join(format!("tidegate-troubles-impostors-{}", std::process::id()));

@@ -42,6 +42,7 @@ fn hold_life_lock(path: &Path) -> File {
     file
 }
 
+/// fi_tidegate(7): "Only processes of the same user can map a segment."
 #[test]
 fn a_segment_is_private_and_gone_when_its_endpoint_closes() {
     let folder = Folder::new();

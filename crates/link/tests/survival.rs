@@ -353,6 +353,9 @@ fn who_has_few_descriptors_keeps_none_for_a_peer_and_is_looked_after_all_the_sam
     assert_eq!(departure(&mut a).peer, peer);
 }
 
+/// fi_tidegate(7): "It does bound what a faulty peer can do through Tidegate: into an endpoint's memory it writes its
+/// mailbox, the table of peers and nothing else; what an endpoint says of itself, the memory that it has registered,
+/// and the bounce buffers with data for others are mapped for reading, from a descriptor that allows no more."
 #[test]
 fn what_a_peer_only_reads_it_cannot_make_writable() {
     let folder = Folder::new();

@@ -398,6 +398,9 @@ mod tests {
         read(&memory, &local, &local).unwrap();
     }
 
+    /// fi_tidegate(7): "No bytes are read from or written to another process's memory because of a process id: a read
+    /// takes a random number of the peer's along in the same system call and counts only if it is right, a write goes
+    /// through a descriptor of /proc/PID/mem that is bound to one address space."
     #[test]
     fn another_address_space_is_never_the_peers() {
         let mut bytes = [7; 16];

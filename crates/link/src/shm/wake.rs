@@ -174,6 +174,7 @@ mod tests {
         assert_ne!(name, WakeName::draw());
     }
 
+    /// fi_tidegate(7): "They can send to such a socket: that wakes a sleeper without need, and does nothing more."
     #[test]
     fn a_flood_of_datagrams_is_looked_at_in_bounded_steps() {
         let waker = Waker::new().unwrap();

@@ -37,6 +37,8 @@ fn empty_and_constant_packets_do_no_harm() {
     }
 }
 
+/// fi_tidegate(7): "What stands in the mailbox is trusted as little as a packet from a network: it is checked, counted
+/// in violations and dropped."
 #[test]
 fn malformed_packets_are_counted() {
     let mut world = Setup::new(3).build();

@@ -54,6 +54,8 @@ mod tests {
         })
     }
 
+    /// fi_tidegate(7): "The network counts as broken only when posting buffers, or reading what has come, has failed
+    /// for 10 seconds in which it was tried."
     #[test]
     fn only_time_counts_and_not_that_in_which_nothing_was_tried() {
         assert_eq!(tries(Duration::from_millis(1), |_| false), Some(10_001));

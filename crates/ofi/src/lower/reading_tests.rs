@@ -136,6 +136,8 @@ fn many_messages_at_once_arrive() {
     });
 }
 
+/// fi_tidegate(7): "What a send exposes of a process's memory can be read by whoever knows its key, a random number of
+/// as many bits as the provider has for keys (tcp: 64), until the receiver has the message."
 #[test]
 fn what_is_not_exposed_or_hidden_again_is_not_read_and_messages_go_on() {
     with_each_library(|loader| {

@@ -11,6 +11,7 @@ use crate::loader::Loader;
 use core::ptr::null_mut;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 use tidegate_link::fabric::{LONGEST_BATCH_BYTES, LowerAddress, Network, NetworkEvent, Sending, Token};
 
 /// An endpoint of the provider below that is none of Tidegate's.
@@ -27,8 +28,9 @@ impl Stranger {
     /// One that sends messages of this length to an address.
     fn new(loader: &'static Loader, to: &LowerAddress, length: usize) -> Stranger {
         const AT_ONCE: usize = 16;
-        let mut offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
-        let objects = Objects::open(loader, &mut offer, Wants { may_sleep: false, reads: false, ..WANTS }).unwrap();
+        let offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
+        let objects =
+            Objects::open(loader, &offer, Wants { may_sleep: false, reads: false, ..WANTS }).unwrap();
         let (vector, mut route) = (objects.vector.get(), 0);
         // SAFETY: the vector is open, and the address is one of the same provider.
         let inserted = unsafe {
@@ -158,50 +160,60 @@ fn address(port: u16) -> LowerAddress {
 /// As many peers as there are receives beside one for each stop in the middle of a batch.
 #[test]
 fn peers_that_stop_in_the_middle_of_a_batch_hold_up_nobody() {
-    const STOPPED: usize = SPARE + 8;
-    with_each_library(|loader| {
-        let wants = Wants { peers: STOPPED + 1, may_sleep: false, reads: false, ..WANTS };
-        let open = || Lower::open(loader, &"tcp/lo".parse().unwrap(), wants).unwrap();
-        let mut victim = open();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let port = |address: LowerAddress| u16::from_be_bytes([address.as_bytes()[2], address.as_bytes()[3]]);
-        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port(victim.address())));
-        let way = address(listener.local_addr().unwrap().port());
-        let (mut peers, mut connections): (Vec<Lower>, Vec<Stopped>) = (Vec::new(), Vec::new());
-        for _ in 0..STOPPED {
-            let mut peer = open();
+    with_each_library(|loader| assert!(is_heard_while(loader, SPARE + 8, true)));
+}
+
+/// fi_tidegate(7): "A stranger who begins batches on more than these 32 connections, and does not go on, stops the
+/// endpoint from hearing others for as long as it holds them."
+#[test]
+fn strangers_that_stop_in_the_middle_of_more_batches_than_there_are_spare_receives_hold_up_all() {
+    with_each_library(|loader| assert!(!is_heard_while(loader, SPARE + 4, false)));
+}
+
+/// Whether an endpoint hears a peer while so many others have stopped in the middle of a batch, which it knows or not.
+fn is_heard_while(loader: &'static Loader, stopped: usize, are_known: bool) -> bool {
+    let wants = Wants { peers: stopped + 1, may_sleep: false, reads: false, ..WANTS };
+    let open = || Lower::open(loader, &"tcp/lo".parse().unwrap(), wants).unwrap();
+    let mut victim = open();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = |address: LowerAddress| u16::from_be_bytes([address.as_bytes()[2], address.as_bytes()[3]]);
+    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port(victim.address())));
+    let way = address(listener.local_addr().unwrap().port());
+    let (mut peers, mut connections): (Vec<Lower>, Vec<Stopped>) = (Vec::new(), Vec::new());
+    for _ in 0..stopped {
+        let mut peer = open();
+        if are_known {
             victim.resolve(&peer.address()).unwrap();
-            let route = peer.resolve(&way).unwrap();
-            wait(|| {
-                while peer.poll().is_some() {}
-                assert_eq!(victim.poll(), None);
-                connections.extend(listener.accept().ok().map(|(client, _)| Stopped::new(client, server)));
-                connections.iter_mut().for_each(Stopped::pass);
-                (peer.send(route, Token(0), &[7; 4096]) == Sending::Taken).then_some(())
-            });
-            peers.push(peer);
         }
+        let route = peer.resolve(&way).unwrap();
         wait(|| {
-            peers.iter_mut().for_each(|peer| while peer.poll().is_some() {});
-            connections.iter_mut().for_each(Stopped::pass);
+            while peer.poll().is_some() {}
             assert_eq!(victim.poll(), None);
-            connections.iter().all(|connection| connection.passed == BEGINNING).then_some(())
+            connections.extend(listener.accept().ok().map(|(client, _)| Stopped::new(client, server)));
+            connections.iter_mut().for_each(Stopped::pass);
+            (peer.send(route, Token(0), &[7; 4096]) == Sending::Taken).then_some(())
         });
-        let mut healthy = open();
-        victim.resolve(&healthy.address()).unwrap();
-        let route = healthy.resolve(&victim.address()).unwrap();
-        let mut is_received = false;
-        wait(|| {
-            while healthy.poll().is_some() {}
-            while let Some(event) = victim.poll() {
-                is_received |= event == NetworkEvent::Received(&[9; 40]);
-            }
-            if !is_received {
-                let _ = healthy.send(route, Token(0), &[9; 40]);
-            }
-            is_received.then_some(())
-        });
-        assert!(connections.iter().all(|connection| connection.passed == BEGINNING), "they have stopped");
+        peers.push(peer);
+    }
+    wait(|| {
+        peers.iter_mut().for_each(|peer| while peer.poll().is_some() {});
+        connections.iter_mut().for_each(Stopped::pass);
+        assert_eq!(victim.poll(), None);
+        connections.iter().all(|connection| connection.passed == BEGINNING).then_some(())
     });
+    let mut healthy = open();
+    victim.resolve(&healthy.address()).unwrap();
+    let route = healthy.resolve(&victim.address()).unwrap();
+    let (begun, mut is_received) = (Instant::now(), false);
+    // Where it is heard, that takes milliseconds.
+    while !is_received && begun.elapsed() < Duration::from_secs(if stopped < SPARE || are_known { 20 } else { 1 }) {
+        while healthy.poll().is_some() {}
+        while let Some(event) = victim.poll() {
+            is_received |= event == NetworkEvent::Received(&[9; 40]);
+        }
+        let _ = healthy.send(route, Token(0), &[9; 40]);
+    }
+    assert!(connections.iter().all(|connection| connection.passed == BEGINNING), "they have stopped");
+    is_received
 }
