@@ -116,26 +116,15 @@ impl Domain {
     /// domain: inside, it would keep all other threads out for as long as other processes run.
     #[inline(always)]
     pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let inside = self.lock.acquire();
-        if let Some(pilot) = &self.pilot {
-            pilot.note_call();
-        }
-        let outcome = self.run_unconverted(body);
-        drop(inside);
-        match outcome {
-            Ok(value) => value,
-            Err(GIVE_WAY) => {
-                self.give_way();
-                TRY_AGAIN.code()
-            }
-            Err(errno) => errno.code(),
-        }
+        let outcome = self.enter(body);
+        if outcome == GIVE_WAY.code() { self.give_way() } else { outcome }
     }
 
     #[cold]
-    fn give_way(&self) {
+    fn give_way(&self) -> isize {
         std::thread::yield_now();
         self.let_waiters_in();
+        TRY_AGAIN.code()
     }
 
     /// A call that waits by entering again and again does this between two times: other threads, and the [`Pilot`], get
@@ -187,13 +176,8 @@ impl Domain {
     /// done so while we waited for the lock.
     #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        errno::code(self.run_unconverted(body))
-    }
-
-    #[inline(always)]
-    fn run_unconverted(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
         if self.poisoned.load(Relaxed) {
-            return Err(Errno(FI_EOTHER));
+            return Errno(FI_EOTHER).code();
         }
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
@@ -204,7 +188,7 @@ impl Domain {
         if outcome.is_none() {
             self.poisoned.store(true, Relaxed);
         }
-        outcome.unwrap_or(Err(Errno(FI_EOTHER)))
+        outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
     }
 }
 
