@@ -109,27 +109,12 @@ impl Domain {
     /// signal handler that has interrupted a call of its own thread ([`Refusal`]).
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        errno::code(self.call(body))
-    }
-
-    /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
-    /// domain: inside, it would keep all other threads out for as long as other processes run.
-    #[inline(always)]
-    pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        match self.call(body) {
-            Err(GIVE_WAY) => {
-                self.give_way();
-                TRY_AGAIN.code()
-            }
-            outcome => errno::code(outcome),
-        }
-    }
-
-    #[inline(always)]
-    fn call(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
-        let _inside = self.lock.acquire().map_err(refuse)?;
+        let _inside = match self.lock.acquire() {
+            Ok(inside) => inside,
+            Err(refusal) => return refuse(refusal),
+        };
         if !self.lock.admits() {
-            return Err(refuse(self.lock.refusal()));
+            return refuse(self.lock.refusal());
         }
         // In a forked child this would wake the parent's.
         if let Some(pilot) = &self.pilot {
@@ -138,10 +123,19 @@ impl Domain {
         self.run_admitted(body)
     }
 
+    /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
+    /// domain: inside, it would keep all other threads out for as long as other processes run.
+    #[inline(always)]
+    pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        let outcome = self.enter(body);
+        if outcome == GIVE_WAY.code() { self.give_way() } else { outcome }
+    }
+
     #[cold]
-    fn give_way(&self) {
+    fn give_way(&self) -> isize {
         std::thread::yield_now();
         self.let_waiters_in();
+        TRY_AGAIN.code()
     }
 
     /// A call that waits by entering again and again does this between two times: other threads, and the [`Pilot`], get
@@ -156,7 +150,7 @@ impl Domain {
         match self.lock.acquire_uncounted(flight::is_awaited) {
             Ok(_inside) => self.run(body),
             Err(Refusal::GivenUp) => TRY_AGAIN.code(),
-            Err(refusal) => refuse(refusal).code(),
+            Err(refusal) => refuse(refusal),
         }
     }
 
@@ -190,20 +184,20 @@ impl Domain {
     /// may be, which only the parent has, and which will never leave.
     pub fn enter_inherited(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
         let _inside = self.lock.try_acquire()?;
-        (!self.lock.is_poisoned()).then(|| errno::code(self.run_admitted(body)))
+        (!self.lock.is_poisoned()).then(|| self.run_admitted(body))
     }
 
     /// Runs the body with the lock held. Whether it may come in at all is looked at only now: another call may have
     /// panicked while this one waited for the lock.
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         if !self.lock.admits() {
-            return refuse(self.lock.refusal()).code();
+            return refuse(self.lock.refusal());
         }
-        errno::code(self.run_admitted(body))
+        self.run_admitted(body)
     }
 
     #[inline(always)]
-    fn run_admitted(&self, body: impl FnOnce(&mut Entered) -> Result) -> Result {
+    fn run_admitted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
             // its domain again.
@@ -213,19 +207,20 @@ impl Domain {
         if outcome.is_none() {
             self.lock.poison();
         }
-        outcome.unwrap_or(Err(Errno(FI_EOTHER)))
+        outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
     }
 }
 
 /// What a call returns that may not come in. Of a mistake of the application the user is told.
 #[cold]
-fn refuse(refusal: Refusal) -> Errno {
-    match refusal {
+fn refuse(refusal: Refusal) -> isize {
+    let errno = match refusal {
         Refusal::Poisoned => Errno(FI_EOTHER),
         Refusal::Inherited => misuse::of_parent(),
         Refusal::Inside => misuse::by_handler(),
         Refusal::GivenUp => TRY_AGAIN,
-    }
+    };
+    errno.code()
 }
 
 #[cfg(test)]

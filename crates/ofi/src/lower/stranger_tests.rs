@@ -28,9 +28,8 @@ impl Stranger {
     /// One that sends messages of this length to an address.
     fn new(loader: &'static Loader, to: &LowerAddress, length: usize) -> Stranger {
         const AT_ONCE: usize = 16;
-        let offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
-        let objects =
-            Objects::open(loader, &offer, Wants { may_sleep: false, reads: false, ..WANTS }).unwrap();
+        let mut offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
+        let objects = Objects::open(loader, &mut offer, Wants { may_sleep: false, reads: false, ..WANTS }).unwrap();
         let (vector, mut route) = (objects.vector.get(), 0);
         // SAFETY: the vector is open, and the address is one of the same provider.
         let inserted = unsafe {
