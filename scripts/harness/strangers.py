@@ -153,7 +153,10 @@ def take_over(address: str, port: int, claims: tuple[int, ...]) -> tuple[Connect
     """A connection that passes for that of one of the processes that listen at these ports, and what has come by it. Which one
     gives way is libfabric's choice, so each is tried several times."""
     for claim in claims * 5:
-        connection = Connection(address, port, claim)
+        try:
+            connection = Connection(address, port, claim)
+        except OSError:
+            continue
         data = b""
         for _ in range(8):
             data += connection.receive(0.25)
@@ -164,21 +167,36 @@ def take_over(address: str, port: int, claims: tuple[int, ...]) -> tuple[Connect
 
 def steal(address: str, port: int, *claims: int) -> dict:
     """Takes a rank's place on the connection of another, reads who is who, and says all that would end one of them."""
-    listening, own = door()
-    taken = take_over(address, port, claims)
-    if not taken:
-        return {"user": os.getuid(), "stolen": 0, "sent": 0}
-    connection, data = taken
-    rank, victim = numbers_of(data)
+    _listening, own = door()
+    words, sent, stolen = None, 0, 0
+    # The rank makes its connection again when it has lost it, and then we have lost ours.
+    for _ in range(5):
+        taken = take_over(address, port, claims)
+        if not taken:
+            break
+        connection, data = taken
+        stolen += len(data)
+        words = words if words is not None else fatal_words(*numbers_of(data), address, own)
+        try:
+            while words:
+                connection.send(words[0])
+                words.pop(0)
+                sent += 1
+            time.sleep(0.5)
+            break
+        except OSError:
+            continue
+    return {"user": os.getuid(), "stolen": stolen, "sent": sent}
+
+
+def fatal_words(rank: int, victim: int, address: str, own: int) -> list[bytes]:
+    """All that would end one of the two, or make another one join, if it counted without a proof."""
     words = [batch(kind, victim, rank, RANDOM_PROOF) for kind in (SEVERED, ANSWER)]
     words += [batch(kind, victim, sender, greeting(sender, address, own) + RANDOM_PROOF, 1)
               for kind in (HELLO, WELCOME, REFUSAL) for sender in (rank, 0x777)]
     words += [batch(ABSENT, victim, rank)] * 20
     words += [batch(PACKETS, victim, 0x777, packet(b"not from a rank"))]
-    for word in words:
-        connection.send(word)
-    time.sleep(0.5)
-    return {"user": os.getuid(), "stolen": len(data), "sent": len(words)}
+    return words
 
 
 def acknowledge(address: str, port: int) -> dict:
