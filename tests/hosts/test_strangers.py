@@ -143,7 +143,7 @@ def test_another_user_of_the_host_gets_in_by_nothing_that_it_sees(two, tmp_path)
     assert attack.said["answers"] == 0, "it gets no answer to what it asks for at its own address"
 
 
-# fi_tidegate(7): "It cannot say in a rank's name that it hears another no more, nor join the job as one of its ranks."
+# fi_tidegate(7): "It cannot say in a rank's name that it hears another no more or that it closes, nor join the job as one of its ranks."
 def test_a_thief_of_a_connection_ends_no_rank_and_joins_nothing(two, tmp_path):
     attack = Attack(two, lambda ranks: ["steal", two.addresses[0], ranks[0].port, ranks[2].port, ranks[3].port], tmp_path / "over")
     survives(attack)

@@ -38,7 +38,7 @@ pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
 pub use secret::{Secret, random};
 pub use shm::{
-    Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError,
+    Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError, Copies,
     DEFAULT_BOUNCE_BUFFERS, Idle, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
     reclaim,
 };

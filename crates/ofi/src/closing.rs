@@ -3,6 +3,7 @@
 //! lost, and the user is told so. The domain's lock is free between two looks at what is left, and all endpoints of the
 //! domain make progress, because a receiver may be one of them.
 
+use crate::active::Active;
 use crate::bindings::FI_LOG_EP_CTRL;
 use crate::caller;
 use crate::endpoint::Endpoint;
@@ -61,7 +62,10 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
         if look == Look::Over || now.duration_since(begun) >= timeout {
             enter(endpoint, |entered| endpoint.say_goodbye(look == Look::Over, entered))?;
             flush(endpoint, now + FLUSH_MOST)?;
-            for await_thread in enter(endpoint, |entered| endpoint.leave(entered))? {
+            let (active, threads) = enter(endpoint, |entered| endpoint.leave(entered))?;
+            // Outside of the domain: this waits for peers that copy to or from our memory.
+            drop(active);
+            for await_thread in threads {
                 await_thread();
             }
             return Ok(0);
@@ -162,20 +166,20 @@ impl Endpoint {
         self.state.get(entered).active.as_mut().is_none_or(|active| active.engine.link_mut().flush())
     }
 
-    /// Takes the endpoint out of all lists. If it was the domain's last one, so that our threads end, the caller has to
-    /// call what is returned, outside of the domain.
-    fn leave(self: &Arc<Self>, entered: &mut Entered) -> Vec<impl FnOnce() + use<>> {
+    /// Takes the endpoint out of all lists. The caller drops what it was, and, if it was the domain's last one, so that
+    /// our threads end, calls what is returned: both outside of the domain.
+    fn leave(self: &Arc<Self>, entered: &mut Entered) -> (Option<Active>, Vec<impl FnOnce() + use<>>) {
         self.remove_own_wakes(entered);
         if let Some(active) = &mut self.state.get(entered).active {
             reach::count(active.engine.link());
             active.observe_last();
         }
         self.leave_lists(entered);
-        self.state.get(entered).active = None;
+        let active = self.state.get(entered).active.take();
         let is_last = self.domain.state.get(entered).endpoints.is_empty();
         let pilot = self.domain.pilot.iter().map(|pilot| &**pilot as &dyn Crew);
         let standby = self.domain.standby.iter().map(|standby| &**standby as &dyn Crew);
-        pilot.chain(standby).filter(|_| is_last).filter_map(Flight::end).collect()
+        (active, pilot.chain(standby).filter(|_| is_last).filter_map(Flight::end).collect())
     }
 
     /// Ends the sends that have not left with an error. The user is told how many messages are lost.

@@ -8,7 +8,8 @@
 //!
 //! So there are two numbers. The *secret* stands in the endpoint's address and in no batch. The *id*, derived from it,
 //! stands in all batches, and says only which of those who were let in is meant. A batch that is no packets and no
-//! acknowledgement ends with a *proof* ([`Secret::proof`]) over all of it, by a secret that both ends know:
+//! acknowledgement, or says that its sender closes, ends with a *proof* ([`Secret::proof`]) over all of it, by a secret
+//! that both ends know:
 //!
 //! - the receiver's secret, if the sender was given the receiver's contact;
 //! - else the sender's own. Then the receiver was given the sender's contact: one of the two has greeted the other
@@ -19,13 +20,14 @@
 //!
 //! A1. A hello without a proof gets no place, no state and no answer. Before its proof is looked at, it has to name our
 //!     id. One hash is what it costs.
-//! A2. Nothing ends a peer but its own proven word (`Severed`, `Refusal`, a greeting with other parameters), its last
-//!     packet, silence that the kernels explain (`liveness`), or, for [`FAILED_FOR`](super::liveness::FAILED_FOR) on
+//! A2. Nothing ends a peer but its own proven word (`Severed`, `Refusal`, a greeting with other parameters, its
+//!     goodbye), silence that the kernels explain (`liveness`), or, for [`FAILED_FOR`](super::liveness::FAILED_FOR) on
 //!     end, word that it is not where it was (`Absent`) and nothing from itself. `Absent` is said by processes that do
 //!     not know the endpoint it is about, such as the next owner of a port, so it has no proof and is a hint to ask the
 //!     peer again.
-//! A3. The answers to those who have no place go to an address that they name, so they are few (`ANSWERS_PER_SECOND`),
-//!     short, and say nothing but `Severed` (to those who have proven themselves) or `Absent`.
+//! A3. The answers to those who have no place go to an address that they name, so their tries are few
+//!     (`ANSWERS_PER_SECOND`, one at a time for each address), short, and say nothing but `Severed` (to those who have
+//!     proven themselves) or `Absent`.
 //!
 //! So these can do the following:
 //!
@@ -33,9 +35,10 @@
 //!   a secret. Its batches are dropped, and counted in `batches_dropped`.
 //! - **the next owner of a dead rank's port**: is sent hellos and pings for that rank. They tell who asks (host,
 //!   process, network address) and both ids; by these it can send packets and acknowledgements in the dead rank's name
-//!   to those who ask, until they have noticed that the rank has ended. It cannot answer a ping, say `Severed`, or
-//!   greet any other rank.
-//! - **a thief of a connection**: the same, and packets that were meant for the rank. It can also hold back or repeat
+//!   to those who ask, until they have noticed that the rank has ended. It cannot answer a ping, say `Severed` or
+//!   goodbye, or greet any other rank.
+//! - **a thief of a connection**: the same, and packets that were meant for the rank. Packets of its own with the
+//!   number of true ones are taken in their place, so that the job may wait for ever. It can also hold back or repeat
 //!   what it has got: a hello that is repeated leads to nothing but a welcome for its true sender. As long as it holds
 //!   a connection, neither side hears the other by it; a rank that computes for
 //!   [`FAILED_FOR`](super::liveness::FAILED_FOR) meanwhile can be made to count as lost.

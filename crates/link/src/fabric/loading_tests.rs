@@ -3,7 +3,7 @@
 use super::stream::{CARRIED_MOST, UNACKNOWLEDGED};
 use super::testing::{Faults, Random, contact};
 use super::tests::{Job, MOMENT};
-use super::wire::{Header, Kind, LONGEST_BATCH_BYTES, Load, PART_MOST, Receipt};
+use super::wire::{Header, Kind, LONGEST_BATCH_BYTES, Load, PART_MOST, PROOF_BYTES, Receipt};
 use crate::memory::IoBuffer;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -148,5 +148,8 @@ fn a_carried_message_leaves_with_its_packet_in_one_batch_and_more_of_them_than_b
         assert_eq!((got, job.nodes[1].protocol.take_carried(from)), (number, Some(bytes.clone())));
     }
     let longest = Load { part: PART_MOST as u32, rest: 0 };
-    assert_eq!(loaded(0, longest, &[0; PART_MOST]).len() + tidegate_flow::PACKET_BYTES, LONGEST_BATCH_BYTES);
+    assert_eq!(
+        loaded(0, longest, &[0; PART_MOST]).len() + tidegate_flow::PACKET_BYTES + PROOF_BYTES,
+        LONGEST_BATCH_BYTES
+    );
 }

@@ -42,6 +42,7 @@ mod loading;
 #[cfg(test)]
 mod loading_tests;
 mod network;
+mod notices;
 mod peer;
 mod posting;
 #[cfg(test)]

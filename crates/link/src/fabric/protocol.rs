@@ -23,11 +23,11 @@ use super::former::FormerPeers;
 use super::greeting::Greeting;
 use super::knocking::Knocking;
 use super::loading::Loading;
-use super::network::{LowerAddress, Route};
+use super::notices::{NOTICES_MOST, Notices};
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::reads::Reads;
 use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
-use super::wire::LONGEST_BATCH_BYTES;
+use super::wire::UNPROVEN_BYTES;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use crate::shm::{LinkError, Told};
@@ -39,14 +39,9 @@ use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, WriteError};
 /// Packets that are filled together.
 const PACKETS_AT_ONCE: usize = 16;
 /// Packets that one call may put into the mailbox: a batch, and those that had come early behind it.
-const PACKETS_PER_ARRIVAL: usize = (UNACKNOWLEDGED as usize + 1) * LONGEST_BATCH_BYTES / PACKET_BYTES;
+const PACKETS_PER_ARRIVAL: usize = (UNACKNOWLEDGED as usize + 1) * UNPROVEN_BYTES / PACKET_BYTES;
 /// Peers that are lost or have left, of which the id is remembered, per peer that there may be.
 const ENDED_PER_PEER: usize = 2;
-/// Last words to those who have no place any more.
-const NOTICES_MOST: usize = 64;
-/// How long last words are tried to be sent.
-const NOTICE_FOR: Duration = Duration::from_secs(2);
-
 /// What has happened, for counters and tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -69,21 +64,6 @@ pub(super) struct Place {
     /// Which of those who had this place one after the other; packets in the mailbox carry it.
     pub generation: u16,
     pub peer: Option<Box<Peer>>,
-}
-
-/// Last words to somebody who has no place.
-#[derive(Debug)]
-pub(super) struct Notice {
-    /// The endpoint's id, and where it is reached.
-    pub to: (u64, LowerAddress),
-    pub route: Option<Route>,
-    pub batch: Vec<u8>,
-    /// Then it is dropped, unless the network has it.
-    pub until: Instant,
-    /// The network's name for its sending.
-    pub number: u32,
-    /// The network has taken it, and not ended.
-    pub is_under_way: bool,
 }
 
 /// See the module.
@@ -116,12 +96,7 @@ pub struct Protocol {
     /// Peers that have refused a message of ours, and until when that waits.
     pub(super) refused: VecDeque<(Instant, PeerId)>,
     pub(super) retry_timer: Duration,
-    pub(super) notices: VecDeque<Notice>,
-    /// The number of the last notice.
-    notice_number: u32,
-    /// Answers to strangers in this second, and when it is over.
-    pub(super) answers: u32,
-    pub(super) answers_until: Instant,
+    pub(super) notices: Notices,
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
     /// Whether peers to whom nothing can be sent are there.
@@ -159,10 +134,7 @@ impl Protocol {
             queues: ReceiveQueues::new(flow.scheme, flow.peers, &flow.buffers),
             refused: VecDeque::new(),
             retry_timer: flow.buffers.retry_timer,
-            notices: VecDeque::new(),
-            notice_number: 0,
-            answers: 0,
-            answers_until: Instant::default(),
+            notices: Notices::default(),
             departing: Departing::new(flow.peers as usize),
             knocking: Knocking::new(flow.peers as usize),
             reads: Reads::default(),
@@ -434,7 +406,7 @@ impl Protocol {
         let last_words = self.look_up(place).and_then(|peer| peer.last_words(&self.own));
         let Some(contact) = self.contact(place) else { return };
         if let Some(batch) = last_words {
-            self.add_notice((contact.id(), contact.lower), batch, now, NOTICES_MOST);
+            self.notices.add((contact.id(), contact.lower), batch, now);
         }
         let at = &mut self.places[place.0 as usize];
         let Some(peer) = at.peer.take() else { return };
@@ -457,17 +429,6 @@ impl Protocol {
         self.former.add(&contact);
         // What has happened to it concerns nobody any more.
         self.events.retain(|(_, event)| subject(event) != Some(place));
-    }
-
-    /// Says something to somebody who has no place, unless there are as many such already. Returns whether it will.
-    pub(super) fn add_notice(&mut self, to: (u64, LowerAddress), batch: Vec<u8>, now: Instant, most: usize) -> bool {
-        let has_room = self.notices.len() < most && !self.notices.iter().any(|notice| notice.to == to);
-        if has_room {
-            self.notice_number = self.notice_number.wrapping_add(1);
-            let (route, until, number) = (None, now + NOTICE_FOR, self.notice_number);
-            self.notices.push_back(Notice { to, route, batch, until, number, is_under_way: false });
-        }
-        has_room
     }
 
     pub(super) fn peers(&self) -> impl Iterator<Item = &Peer> {

@@ -2,7 +2,6 @@
 
 use super::admission;
 use super::greeting::{self, Greeting};
-use super::network::LowerAddress;
 use super::peer::Phase;
 use super::protocol::Protocol;
 use super::stream::{Marks, Taken, UNACKNOWLEDGED};
@@ -15,10 +14,6 @@ use tidegate_message::LinkEvent;
 
 /// How long an acknowledgement waits for something that carries it, unless the sender may be waiting.
 const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_micros(50);
-/// Strangers who are answered at a time,
-const ANSWERS_MOST: usize = 16;
-/// and in a second: an answer goes to the address that the stranger names, which may be that of somebody else.
-const ANSWERS_PER_SECOND: u32 = 64;
 
 impl Protocol {
     /// Whether a newcomer finds no place.
@@ -43,7 +38,7 @@ impl Protocol {
         let Some(place) = self.by_id.get(&from).copied() else { return self.handle_stranger(batch, now) };
         let own = self.own.contact;
         let Some(peer) = self.known(place) else { return };
-        if kind.has_proof() && !admission::is_proven(batch, &own, peer.contact.secret.as_ref()) {
+        if batch.header.has_proof() && !admission::is_proven(batch, &own, peer.contact.secret.as_ref()) {
             return self.counts.dropped += 1;
         }
         if kind == Kind::Absent {
@@ -83,7 +78,8 @@ impl Protocol {
         let Header { kind, from, .. } = batch.header;
         let former = self.former.find(from);
         let secret = former.flatten().or(self.own.contact.secret);
-        let is_proven = kind.has_proof() && admission::is_proven(batch, &self.own.contact, former.flatten().as_ref());
+        let is_proven =
+            batch.header.has_proof() && admission::is_proven(batch, &self.own.contact, former.flatten().as_ref());
         let greeting = Greeting::parse(from, batch.body()).filter(|_| kind == Kind::Hello && is_proven);
         if let (Some(greeting), None) = (&greeting, former)
             && let Some(place) = self.admit(&greeting.contact)
@@ -104,7 +100,7 @@ impl Protocol {
         if is_proven {
             admission::seal(&mut answer, &secret);
         }
-        self.answer_stranger((from, to), answer, now);
+        self.notices.answer((from, to), answer, now);
     }
 
     /// A batch for another endpoint than ours, which may have had our port before: who still asks for it is told that
@@ -125,23 +121,13 @@ impl Protocol {
             }
             return;
         }
-        self.answer_stranger((from, lower), greeting::batch_from(to, from, Kind::Absent, 0), now);
+        self.notices.answer((from, lower), greeting::batch_from(to, from, Kind::Absent, 0), now);
     }
 
     /// Some process says that a peer is not at its address, which may be true.
     fn handle_absent(&mut self, place: PeerId, why: &str, now: Instant) {
         if self.known(place).is_some_and(|peer| peer.phase != Phase::Ended && peer.probe.handle_absent(now)) {
             self.end(place, false, why);
-        }
-    }
-
-    /// Who is not answered asks again, if it is a peer of old.
-    fn answer_stranger(&mut self, to: (u64, LowerAddress), batch: Vec<u8>, now: Instant) {
-        if now >= self.answers_until {
-            (self.answers, self.answers_until) = (0, now + Duration::from_secs(1));
-        }
-        if self.answers < ANSWERS_PER_SECOND && self.add_notice(to, batch, now, ANSWERS_MOST) {
-            self.answers += 1;
         }
     }
 

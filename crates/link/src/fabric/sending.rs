@@ -1,7 +1,9 @@
 //! What is sent when: who has something to say, in turn; what was lost, again; and questions to those who are quiet.
 
+use super::admission;
 use super::greeting::Greeting;
 use super::network::{Network, NetworkEvent, Route, Sending, Token};
+use super::notices::NO_PLACE;
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::protocol::Protocol;
 use super::wire::{Header, Kind};
@@ -20,8 +22,6 @@ const EVENTS_PER_EXCHANGE: usize = 32;
 const SEQUENCE_MASK: u64 = 0x7fff;
 /// A token's low bits for a hello or a ping. Other batches without packets have 0.
 const PROBE: u64 = 0xffff;
-/// The place in the token of a notice, of which the rest is its number.
-const NO_PLACE: u32 = u32::MAX;
 
 /// What is sent to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,10 @@ impl Protocol {
     fn handle_ended(&mut self, Token(token): Token, failure: Option<String>, now: Instant) {
         let (place, generation) = (PeerId((token >> 32) as u32), (token >> 16) as u16);
         if place.0 == NO_PLACE {
-            return self.end_notice(token as u32);
+            if let Some(route) = self.notices.end(token as u32) {
+                self.departing.add(route);
+            }
+            return;
         }
         if self.places.get(place.0 as usize).is_none_or(|at| at.generation != generation) {
             return self.departing.handle_ended(place, generation);
@@ -211,7 +214,7 @@ impl Protocol {
                 }
             }
         }
-        self.send_notices(network, now);
+        self.notices.send(network, now);
         self.begin_reads(network, now);
         self.knocking.close(network);
         self.departing.forget(network);
@@ -262,39 +265,9 @@ impl Protocol {
         }
     }
 
-    fn send_notices(&mut self, network: &mut impl Network, now: Instant) {
-        for _ in 0..self.notices.len() {
-            let Some(mut notice) = self.notices.pop_front() else { break };
-            if !notice.is_under_way {
-                if notice.route.is_none() {
-                    notice.route = network.resolve(&notice.to.1).ok();
-                }
-                let Some(route) = notice.route else { continue };
-                let token = Token(u64::from(NO_PLACE) << 32 | u64::from(notice.number));
-                match network.send(route, token, &notice.batch) {
-                    Sending::Taken => notice.is_under_way = true,
-                    Sending::Again | Sending::NoBuffer if now < notice.until => {}
-                    Sending::Again | Sending::NoBuffer | Sending::Failed(_) => {
-                        network.forget(route);
-                        continue;
-                    }
-                }
-            }
-            self.notices.push_back(notice);
-        }
-    }
-
-    fn end_notice(&mut self, number: u32) {
-        if let Some(at) = self.notices.iter().position(|notice| notice.is_under_way && notice.number == number)
-            && let Some(route) = self.notices.remove(at).and_then(|notice| notice.route)
-        {
-            self.departing.add(route);
-        }
-    }
-
     /// When to exchange at the latest, though nothing has come. `None`: nothing is due.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
-        let is_waiting = !self.ready.is_empty() || self.notices.iter().any(|notice| !notice.is_under_way);
+        let is_waiting = !self.ready.is_empty() || self.notices.are_waiting();
         let retry = is_waiting.then(|| now + RETRY_INTERVAL);
         let late = (!self.late.is_empty()).then_some(self.late_at);
         let acknowledgement = self.acknowledgements.front().map(|(at, _)| *at);
@@ -322,8 +295,15 @@ fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network,
             let (to_id, from, sequence) = (peer.contact.id(), own.contact.id(), due.sequence);
             let kind = if due.marks.is_loaded { Kind::Loaded } else { Kind::Packets };
             let (acknowledged, receipt) = come;
-            Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged, receipt }.emit(due.bytes);
-            network.send(to, Token(token | (1 + (sequence & SEQUENCE_MASK))), due.bytes)
+            let header = Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged, receipt };
+            header.emit(due.bytes);
+            let token = Token(token | (1 + (sequence & SEQUENCE_MASK)));
+            if !header.has_proof() {
+                return network.send(to, token, due.bytes);
+            }
+            let mut sealed = due.bytes.to_vec();
+            admission::seal(&mut sealed, &admission::secret_for(&own.contact, &peer.contact));
+            network.send(to, token, &sealed)
         }
     }
 }

@@ -168,6 +168,8 @@ fn a_few_words_that_a_peer_is_absent_end_no_peer_and_it_is_asked() {
 
 /// fi_tidegate(7): "Whoever gets the port of a rank that has ended, or takes a connection of a living one over, reads
 /// what the others send there, and with the numbers in it can send messages in that rank's name to those who sent."
+/// fi_tidegate(7): "But a message of its own may be taken in place of one of the rank's, so that the job ends, waits
+/// for ever or gets what no rank has sent."
 #[test]
 fn who_has_read_a_batch_can_send_packets_in_the_name_of_its_receiver() {
     let mut job = greeted();
@@ -192,6 +194,11 @@ fn who_has_read_a_batch_can_send_packets_in_the_name_of_its_receiver() {
     wire::push_packet(&mut batch, &Packet::with_credits(PacketKind::Data, 99));
     job.nodes[0].protocol.handle_batch(&batch, job.now);
     assert_eq!(job.retrieve(0), Some((to, 99)));
+    // That of the rank itself has the same number.
+    let back = job.peer(1, 0);
+    job.write(1, back, 5).unwrap();
+    job.steps(4, MOMENT);
+    assert_eq!(job.retrieve(0), None);
 }
 
 /// fi_tidegate(7): "Word that a rank is not at its address any more, which cannot be proven, counts when for 10 seconds
@@ -274,6 +281,52 @@ fn strangers_are_answered_at_a_bounded_rate_and_told_nothing() {
     let batch = Batch::parse(&answer).unwrap();
     assert_eq!((batch.header.kind, batch.body(), answer.len()), (Kind::Absent, &[][..], HEADER_BYTES));
     assert_eq!(batch.header.from, contact(77, 77, 64).id(), "it names who was asked for, not who answers");
+}
+
+#[test]
+fn an_answer_to_an_address_that_takes_none_is_tried_a_few_times() {
+    let mut job = Job::new(2, 1);
+    job.world.borrow_mut().kill(0);
+    let before = job.world.borrow().tried;
+    let stranger = Contact { lower: node(0).lower, ..contact(1000, 1, 64) };
+    let own = Greeting { contact: stranger, ..greeting(2, 64) };
+    job.nodes[1].protocol.handle_batch(&own.batch(&contact(77, 77, 64), Kind::Ping, 1), job.now);
+    for _ in 0..10_000 {
+        job.now = job.now + Duration::from_micros(300);
+        job.exchange(1);
+    }
+    let tried = job.world.borrow().tried - before;
+    assert!((2..=7).contains(&tried), "{tried} tries, each of which may begin a connection");
+    assert!(job.nodes[1].protocol.notices.is_empty());
+}
+
+/// fi_tidegate(7): "It cannot say in a rank's name that it hears another no more or that it closes, nor join the job as
+/// one of its ranks."
+#[test]
+fn who_has_read_a_batch_cannot_say_that_its_receiver_closes() {
+    for (is_closing, is_last) in [(true, false), (false, true), (true, true)] {
+        let mut job = greeted();
+        job.peer(1, 0);
+        let (to, from, receipt) = (node(0).id(), node(1).id(), Receipt::default());
+        let header =
+            Header { kind: Kind::Packets, is_closing, is_last, to, from, sequence: 0, acknowledged: 0, receipt };
+        let mut batch = vec![0; HEADER_BYTES];
+        header.emit(&mut batch);
+        let before = job.nodes[0].protocol.counts().dropped;
+        job.nodes[0].protocol.handle_batch(&batch, job.now);
+        admission::seal(&mut batch, &crate::Secret::draw());
+        job.nodes[0].protocol.handle_batch(&batch, job.now);
+        assert_eq!(job.nodes[0].protocol.counts().dropped - before, 2);
+        job.steps(4, MOMENT);
+        assert_eq!(job.departure(0), None);
+        if !is_closing {
+            // The rank itself can.
+            batch.truncate(HEADER_BYTES);
+            admission::seal(&mut batch, &node(1).secret.unwrap());
+            job.nodes[0].protocol.handle_batch(&batch, job.now);
+            assert!(job.departure(0).is_some());
+        }
+    }
 }
 
 #[test]

@@ -15,7 +15,8 @@
 //! for the goodbye).
 
 use super::wire::{
-    BATCH_BYTES, HEADER_BYTES, LONGEST_BATCH_BYTES, Load, PACKETS_PER_BATCH, PART_MOST, headers, push_packet,
+    BATCH_BYTES, HEADER_BYTES, LOAD_BYTES, LONGEST_BATCH_BYTES, Load, PACKETS_PER_BATCH, PART_MOST, headers,
+    push_packet,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub struct Marks {
 pub const CARRIED_MOST: usize = 2 * PART_MOST;
 
 /// What a batch takes beside a part of a carried message: the packet behind it has room, too.
-const LOADED_BESIDE: usize = LONGEST_BATCH_BYTES - PART_MOST;
+const LOADED_BESIDE: usize = HEADER_BYTES + LOAD_BYTES + PACKET_BYTES;
 
 /// A batch that is being filled, or has been sent and may have to be sent again.
 #[derive(Debug)]

@@ -26,8 +26,10 @@ pub const BATCH_BYTES: usize = 8192;
 /// Most bytes of a message that one batch carries beside packets. In one piece it takes the two hosts' kernels half the
 /// time that it takes in two.
 pub const PART_MOST: usize = 16384;
-/// Most bytes of any batch: behind its part the packet has room that says what the message is.
-pub const LONGEST_BATCH_BYTES: usize = HEADER_BYTES + LOAD_BYTES + PART_MOST + PACKET_BYTES;
+/// Most bytes of any batch: behind its part the packet has room that says what the message is, and a proof.
+pub const LONGEST_BATCH_BYTES: usize = UNPROVEN_BYTES + PROOF_BYTES;
+/// The same without the proof.
+pub const UNPROVEN_BYTES: usize = HEADER_BYTES + LOAD_BYTES + PART_MOST + PACKET_BYTES;
 /// Bytes of its header.
 pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
@@ -95,7 +97,7 @@ impl Kind {
         Kind::Absent,
     ];
 
-    /// Whether such a batch ends with a proof.
+    /// Whether such a batch ends with a proof whatever it says.
     pub fn has_proof(self) -> bool {
         !matches!(self, Kind::Packets | Kind::Loaded | Kind::Acknowledgement | Kind::Absent)
     }
@@ -166,6 +168,11 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Header {
+    /// Whether the batch ends with a proof: it is neither packets nor an acknowledgement, or its sender closes.
+    pub fn has_proof(&self) -> bool {
+        self.kind.has_proof() || self.is_closing || self.is_last
+    }
+
     /// Writes the header to the first [`HEADER_BYTES`] of a batch.
     pub fn emit(&self, bytes: &mut [u8]) {
         bytes[0..3].copy_from_slice(&MARK);
@@ -190,7 +197,17 @@ impl<'a> Batch<'a> {
         }
         let (to, from) = (word(head, 8), word(head, 16));
         let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == head[4]).ok_or(Malformed)?;
-        let body = match kind.has_proof() {
+        let header = Header {
+            kind,
+            is_closing: head[5] & CLOSING != 0,
+            is_last: head[5] & LAST != 0,
+            to,
+            from,
+            sequence: word(head, 24),
+            acknowledged: word(head, 32),
+            receipt: Receipt { expected: u16::from_le_bytes([head[6], head[7]]), refusals: head[5] >> REFUSALS_FROM },
+        };
+        let body = match header.has_proof() {
             true => body.split_last_chunk::<PROOF_BYTES>().ok_or(Malformed)?.0,
             false => body,
         };
@@ -203,16 +220,6 @@ impl<'a> Batch<'a> {
         if !is_sound {
             return Err(Malformed);
         }
-        let header = Header {
-            kind,
-            is_closing: head[5] & CLOSING != 0,
-            is_last: head[5] & LAST != 0,
-            to,
-            from,
-            sequence: word(head, 24),
-            acknowledged: word(head, 32),
-            receipt: Receipt { expected: u16::from_le_bytes([head[6], head[7]]), refusals: head[5] >> REFUSALS_FROM },
-        };
         Ok(Batch { header, body, whole: bytes })
     }
 
@@ -275,7 +282,7 @@ mod tests {
         let mut bytes = vec![0; HEADER_BYTES];
         header(kind).emit(&mut bytes);
         bytes.extend_from_slice(body);
-        if kind.has_proof() {
+        if header(kind).has_proof() {
             bytes.extend_from_slice(&[0; PROOF_BYTES]);
         }
         bytes

@@ -60,6 +60,7 @@ pub use settings::{BUFFERS_MOST, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST};
 pub(crate) use settings::{Difference, Settings, Told};
 pub use spin::Idle;
 pub use state::ShmLink;
+pub use withdrawing::Copies;
 
 use life::Here;
 use std::path::Path;

@@ -47,45 +47,71 @@ impl ShmLink {
         !self.is_forked() && self.regions.publish(key, span, read, write)
     }
 
-    /// Withdraws a published region, and waits until no peer copies to or from it any more. A key that was not
-    /// published is no error.
-    ///
-    /// # Errors
-    /// A peer has not ended its copy for a long time: which, and what to do. Then this may be called again.
-    pub fn withdraw_region(&mut self, key: u64) -> Result<(), String> {
+    /// Withdraws a published region. Peers may still copy to or from it until the copies returned
+    /// [are over](Self::are_over). A key that was not published is no error.
+    pub fn withdraw_region(&mut self, key: u64) -> Copies {
         if self.is_forked() {
-            return Ok(());
+            return Copies::default();
         }
         self.regions.withdraw(key);
-        self.await_accesses()
+        self.copies()
     }
 
-    /// Waits until no peer copies to or from our memory that began before this call. What it is about has been
-    /// withdrawn before. Otherwise returns which peer still does, and what to do.
-    pub(super) fn await_accesses(&self) -> Result<(), String> {
-        let mut copying = copying(&self.table);
-        if copying.is_empty() {
-            return Ok(());
+    /// The copies that are under way now. What they are about has been withdrawn before.
+    fn copies(&self) -> Copies {
+        let copying = copying(&self.table);
+        let end = (!copying.is_empty()).then(|| Instant::now() + WAIT_MOST);
+        Copies { copying, end, looks: 0 }
+    }
+
+    /// Whether these copies are over. If not, the caller [pauses](Copies::pause) and asks again.
+    ///
+    /// # Errors
+    /// A peer has not ended its copy for a long time: which, and what to do.
+    pub fn are_over(&self, copies: &mut Copies) -> Result<bool, String> {
+        if copies.copying.is_empty() {
+            return Ok(true);
         }
-        let end = Instant::now() + WAIT_MOST;
-        for look in 0.. {
-            let evidence: Evidence = self.evidence();
-            copying.retain(|&(peer, word)| self.table.access_word(peer) == Some(word) && !evidence.is_dead(peer));
-            let Some(&(peer, _)) = copying.first() else { break };
-            if Instant::now() >= end {
-                let name = self.table.address(peer).map_or_else(|| format!("peer {}", peer.0), |it| describe(&it));
-                return Err(format!(
-                    "{name} copies to or from this memory, and has not ended within {} s: if that process is stopped, \
-                     let it go on (kill -CONT) or end it",
-                    WAIT_MOST.as_secs_f32()
-                ));
-            }
-            match look {
-                0..LOOKS_BEFORE_NAPS => thread::yield_now(),
-                _ => thread::sleep(NAP),
-            }
+        let evidence: Evidence = self.evidence();
+        copies.copying.retain(|&(peer, word)| self.table.access_word(peer) == Some(word) && !evidence.is_dead(peer));
+        let Some(&(peer, _)) = copies.copying.first() else { return Ok(true) };
+        if copies.end.is_none_or(|end| Instant::now() < end) {
+            return Ok(false);
+        }
+        let name = self.table.address(peer).map_or_else(|| format!("peer {}", peer.0), |it| describe(&it));
+        Err(format!(
+            "{name} copies to or from this memory, and has not ended within {} s: if that process is stopped, let it \
+             go on (kill -CONT) or end it",
+            WAIT_MOST.as_secs_f32()
+        ))
+    }
+
+    /// Waits until no peer copies to or from our memory that began before this call.
+    fn await_copies(&self, mut copies: Copies) -> Result<(), String> {
+        while !self.are_over(&mut copies)? {
+            copies.pause();
         }
         Ok(())
+    }
+}
+
+/// Copies of peers to or from memory that has been withdrawn from them. The default is none.
+#[derive(Debug, Default)]
+pub struct Copies {
+    copying: Vec<(PeerId, Word)>,
+    /// Until when they are waited for.
+    end: Option<Instant>,
+    looks: u32,
+}
+
+impl Copies {
+    /// Gives the processor away between two looks. The caller holds no lock that others wait for.
+    pub fn pause(&mut self) {
+        self.looks = self.looks.saturating_add(1);
+        match self.looks {
+            0..LOOKS_BEFORE_NAPS => thread::yield_now(),
+            _ => thread::sleep(NAP),
+        }
     }
 }
 
@@ -98,7 +124,7 @@ impl Drop for ShmLink {
         self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(|connection| connection.leave(true));
         // The application may free what peers read and write as soon as the endpoint is closed.
         self.segment.header().closed.store(1, Ordering::Release);
-        if let Err(why) = self.await_accesses() {
+        if let Err(why) = self.await_copies(self.copies()) {
             log::line(Level::Trouble, || format!("closing an endpoint: {why}"));
         }
     }
@@ -123,6 +149,11 @@ mod tests {
         (owner, peer, to)
     }
 
+    fn close_region(owner: &mut ShmLink) -> Result<(), String> {
+        let copies = owner.withdraw_region(7);
+        owner.await_copies(copies)
+    }
+
     #[test]
     fn closing_a_region_waits_for_the_copies_that_have_begun_and_for_no_others() {
         let mut bytes = [0; 64];
@@ -132,7 +163,7 @@ mod tests {
         std::thread::scope(|scope| {
             let copied = connection.access([0].into_iter(), |_| {
                 scope.spawn(|| {
-                    assert_eq!(owner.withdraw_region(7), Ok(()));
+                    assert_eq!(close_region(&mut owner), Ok(()));
                     closed.store(true, Ordering::Relaxed);
                 });
                 thread::sleep(WAIT_MOST / 3);
@@ -142,7 +173,7 @@ mod tests {
         });
         assert!(closed.into_inner());
         let begun = Instant::now();
-        assert_eq!(owner.withdraw_region(7), Ok(()));
+        assert_eq!(close_region(&mut owner), Ok(()));
         assert!(begun.elapsed() < WAIT_MOST / 3, "the copy is over");
     }
 
@@ -154,10 +185,10 @@ mod tests {
         let mut bytes = [0; 64];
         let (mut owner, mut peer, to) = pair(&mut bytes);
         let connection = peer.peers[to.0 as usize].connection.as_mut().unwrap();
-        let copied = connection.access([0].into_iter(), |_| owner.withdraw_region(7));
+        let copied = connection.access([0].into_iter(), |_| close_region(&mut owner));
         let why = copied.unwrap().unwrap_err();
         assert!(why.contains(&format!("pid {}", std::process::id())) && why.contains("kill -CONT"), "{why}");
-        assert_eq!(owner.withdraw_region(7), Ok(()));
+        assert_eq!(close_region(&mut owner), Ok(()));
     }
 
     #[test]
@@ -166,12 +197,12 @@ mod tests {
         let (mut owner, peer, to) = pair(&mut bytes);
         let place = owner.table.taken().next().expect("the peer has one");
         owner.table.accessing(place).store(7, Ordering::Relaxed);
-        assert!(owner.withdraw_region(7).is_err());
+        assert!(close_region(&mut owner).is_err());
         owner.table.mark_connected(place, false);
-        assert_eq!(owner.withdraw_region(7), Ok(()), "another one has connected");
+        assert_eq!(close_region(&mut owner), Ok(()), "another one has connected");
         owner.table.accessing(place).store(7, Ordering::Relaxed);
         drop(peer);
-        assert_eq!((owner.withdraw_region(7), to), (Ok(()), PeerId(0)), "it has said that it left");
+        assert_eq!((close_region(&mut owner), to), (Ok(()), PeerId(0)), "it has said that it left");
     }
 
     #[test]
@@ -183,7 +214,7 @@ mod tests {
         let found = |peer: &mut ShmLink| peer.find_region(to, 7, 0, 64, Right::Write);
         let before = found(&mut peer).expect("it is published");
         assert_eq!(peer.write_peer(TransferId(0), to, &[before], &local, 0), TransferStatus::Done);
-        assert_eq!(owner.withdraw_region(7), Ok(()));
+        assert_eq!(close_region(&mut owner), Ok(()));
         // The same key again, and another place in the same memory.
         assert!(owner.publish_region(7, Span { address: bytes.as_ptr() as u64, length: 32 }, true, true));
         bytes.fill(0);

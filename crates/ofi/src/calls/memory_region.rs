@@ -2,7 +2,8 @@
 
 use crate::bindings::*;
 use crate::domain::Domain;
-use crate::errno::{Errno, INVALID};
+use crate::endpoint::Endpoint;
+use crate::errno::{Errno, INVALID, TRY_AGAIN};
 use crate::guard::guarded;
 use crate::limits::PIECES_MOST;
 use crate::lock::Entered;
@@ -11,8 +12,8 @@ use crate::object::{self, Fid, Object, hand_out, head, operations, share};
 use crate::region::{Region, key_for};
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
-use tidegate_link::IoBuffer;
 use tidegate_link::memory::Piece;
+use tidegate_link::{Copies, IoBuffer};
 use tidegate_message::Access;
 
 /// `FI_KEY_NOTAVAIL`.
@@ -164,33 +165,58 @@ unsafe extern "C" fn register_described(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes a region that `register` made.
     let region = unsafe { share::<MemoryRegion>(fid.cast()) };
-    let withdraw = |entered: &mut Entered| {
-        let domain = &region.domain;
-        let endpoints = domain.state.get(entered).endpoints.clone();
-        // The application may free the memory as soon as this call is over.
-        for endpoint in &endpoints {
-            if let Some(active) = &mut endpoint.state.get(entered).active
-                && let Err(why) = active.engine.link_mut().first().withdraw_region(region.key)
-            {
-                log::trouble(FI_LOG_MR, &format!("fi_close of the memory region with key {}: {why}", region.key));
-                return Err(Errno(FI_EBUSY));
-            }
-        }
-        domain.state.get(entered).regions.remove(&region.key);
-        for endpoint in &endpoints {
-            if let Some(active) = &mut endpoint.state.get(entered).active {
-                active.engine.deregister(region.key);
-            }
-        }
-        Ok(0)
-    };
     // In a forked child it is the parent's, and stays.
-    let outcome = if region.domain.is_inherited() { 0 } else { region.domain.enter(withdraw) };
+    let outcome = if region.domain.is_inherited() { 0 } else { withdraw(&region) };
     if outcome != 0 {
         return outcome as c_int;
     }
     // SAFETY: as above; nothing else keeps regions.
     guarded(|| unsafe { object::close::<MemoryRegion>(fid.cast(), |_| false) })
+}
+
+/// Takes a region from all peers. The application may free the memory as soon as this is over, so it waits for those
+/// that copy just now: outside of the domain, where other threads go on.
+fn withdraw(region: &MemoryRegion) -> isize {
+    let domain = &region.domain;
+    let mut waits: Option<Vec<(Arc<Endpoint>, Copies)>> = None;
+    loop {
+        let outcome = domain.enter(|entered| {
+            let endpoints = domain.state.get(entered).endpoints.clone();
+            let waits = waits.get_or_insert_with(|| {
+                let withdraw = |endpoint: &Arc<Endpoint>, entered: &mut Entered| {
+                    let active = endpoint.state.get(entered).active.as_mut()?;
+                    Some((Arc::clone(endpoint), active.engine.link_mut().first().withdraw_region(region.key)))
+                };
+                endpoints.iter().filter_map(|endpoint| withdraw(endpoint, entered)).collect()
+            });
+            while let Some((endpoint, copies)) = waits.last_mut() {
+                let Some(active) = &endpoint.state.get(entered).active else {
+                    drop(waits.pop());
+                    continue;
+                };
+                match active.engine.link().look_at_first().are_over(copies) {
+                    Ok(true) => drop(waits.pop()),
+                    Ok(false) => return Err(TRY_AGAIN),
+                    Err(why) => {
+                        let key = region.key;
+                        log::trouble(FI_LOG_MR, &format!("fi_close of the memory region with key {key}: {why}"));
+                        return Err(Errno(FI_EBUSY));
+                    }
+                }
+            }
+            domain.state.get(entered).regions.remove(&region.key);
+            for endpoint in &endpoints {
+                if let Some(active) = &mut endpoint.state.get(entered).active {
+                    active.engine.deregister(region.key);
+                }
+            }
+            Ok(0)
+        });
+        match waits.as_mut().and_then(|waits| waits.last_mut()) {
+            Some((_, copies)) if outcome == TRY_AGAIN.code() => copies.pause(),
+            _ => return outcome,
+        }
+    }
 }
 
 /// Regions belong to the whole domain, so nothing changes when one is bound to an endpoint of the domain. Counting the
