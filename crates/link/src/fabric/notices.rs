@@ -1,4 +1,5 @@
-//! [`Notices`]: what is said to endpoints that have no place in the table of peers: last words, and answers to strangers.
+//! [`Notices`]: what is said to endpoints that have no place in the table of peers: last words, and answers to
+//! strangers.
 //!
 //! A stranger names the address to which its answer goes, and each try to send there may begin a connection. So the
 //! tries of one notice come ever more rarely, one answer at a time goes to an address, and the tries of all answers in
