@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_link::files::read_left;
 
 use crate::failure::Failure;
+use crate::recording::text;
 use crate::{folder, process};
 
 /// The description's name in the folder.
@@ -28,10 +29,13 @@ const BYTES_MOST: u64 = 16 << 20;
 #[serde(default)]
 pub struct Description {
     /// The program and its arguments.
+    #[serde(deserialize_with = "text::list")]
     pub command: Vec<String>,
     /// The MPI's id, if recognised.
+    #[serde(deserialize_with = "text::perhaps")]
     pub mpi: Option<String>,
     /// The host of the run.
+    #[serde(deserialize_with = "text::one")]
     pub host: String,
     /// The process of the run there.
     pub pid: u32,

@@ -36,7 +36,6 @@ pub mod html;
 pub mod jobs;
 pub mod launcher;
 pub mod mpi;
-pub mod plain;
 pub mod plan;
 pub mod process;
 pub mod provider;

@@ -15,7 +15,7 @@ use crate::mpi::MpiKind;
 use crate::settings::Setting;
 
 /// The variable that makes each rank a node of its own.
-const NOLOCAL: &str = "MPIR_CVAR_NOLOCAL";
+pub const NOLOCAL: &str = "MPIR_CVAR_NOLOCAL";
 /// Functions by which programs find or make what ranks of a node share. In Fortran they are in small letters, with more
 /// behind them.
 const FUNCTIONS: [&str; 2] = ["MPI_Comm_split_type", "MPI_Win_allocate_shared"];
@@ -41,7 +41,7 @@ fn text(program: &str, functions: &[&str]) -> String {
         "{} refers to {}: so that Tidegate carries its messages, MPICH takes each rank for a node of its own \
          ({NOLOCAL}=1). MPI_COMM_TYPE_SHARED then gives communicators of one rank, and MPI_Win_allocate_shared over more ends the \
          program. `mpiexec -genv {NOLOCAL} 0` leaves messages within a host to MPICH; Tidegate carries those between hosts.",
-        crate::plain::plain(program),
+        tidegate_link::plain(program),
         functions.join(" and ")
     )
 }

@@ -71,7 +71,8 @@ pub struct Tuning {
     #[arg(long, value_name = "BYTES", value_parser = value_of("rx_memory"), help_heading = "Flow control")]
     pub rx_memory: Option<String>,
 
-    /// Peers that may connect to one process [default: job size + 16]
+    /// Peers that may connect to one endpoint: endpoints of other processes [default: 4 for each rank of the job and 16
+    /// more, at least 64, while that takes little memory; ranks + 16 in any case]
     #[arg(long, value_name = "N", value_parser = value_of("peers"), help_heading = "Flow control")]
     pub peers: Option<String>,
 

@@ -130,6 +130,8 @@ fn the_page_of_the_provider_names_every_parameter_with_its_default() {
     let page = fs::read_to_string(page("fi_tidegate.7")).unwrap();
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../ofi/src/parameter/rows.rs");
     let source = fs::read_to_string(source).unwrap();
+    // A long text goes on in the next line, behind a backslash.
+    let source: String = source.split("\\\n").map(|line| format!("{} ", line.trim())).collect();
     let strings = |field: &str| -> Vec<String> {
         let values = source.lines().filter_map(|line| line.trim().strip_prefix(field)?.trim().strip_prefix('"'));
         values.filter_map(|rest| rest.split_once("\",").map(|(value, _)| value.to_owned())).collect()

@@ -10,6 +10,7 @@
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`process`] | which process this is, among those that descend from one another by forks |
 //! | [`Bias`] | exclusion that costs its usual side no locked instruction |
+//! | [`plain()`] | texts that others wrote, made safe to show where they are read |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`], [`since_epoch`] | the clock |
 //! | [`log`] | where log lines go: the provider hands them to libfabric |
@@ -25,6 +26,7 @@ pub mod journal;
 pub mod log;
 pub mod memory;
 pub mod paths;
+mod plain;
 pub mod process;
 mod records;
 mod secret;
@@ -36,6 +38,7 @@ pub use bias::Bias;
 pub use clock::{now, since_epoch};
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
+pub use plain::plain;
 pub use secret::{Secret, random};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError, Copies,

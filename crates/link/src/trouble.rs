@@ -5,6 +5,7 @@
 //! which nothing stands, or a file of an earlier process of this user that had the same id.
 
 use crate::files::{create_numbered, open_own, read_left};
+use crate::plain::plain;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -40,10 +41,10 @@ pub fn read_dir(folder: &Path) -> Vec<Trouble> {
     let mut files: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(SUFFIX)).collect();
     files.sort_unstable();
     for bytes in files.iter().filter_map(|path| read_left(path, BYTES_MOST).ok()) {
-        for text in String::from_utf8_lossy(&bytes).lines() {
+        for text in String::from_utf8_lossy(&bytes).lines().map(plain) {
             match troubles.iter_mut().find(|trouble| trouble.text == text) {
                 Some(trouble) => trouble.processes += 1,
-                None => troubles.push(Trouble { text: text.to_owned(), processes: 1 }),
+                None => troubles.push(Trouble { text, processes: 1 }),
             }
         }
     }
@@ -75,6 +76,16 @@ mod tests {
         let texts: Vec<String> = read_dir(&folder).into_iter().map(|trouble| trouble.text).collect();
         assert_eq!((texts, fs::read_dir(&folder).unwrap().count()), (vec!["one".into(), "two".into()], 4));
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn no_text_of_another_process_speaks_to_the_terminal() {
+        let folder = std::env::temp_dir().join(format!("tidegate-troubles-plain-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("1-0.troubles"), "a\u{1b}[31m\u{9b}1m\r\u{202e}\n").unwrap();
+        let found = read_dir(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found[0].text, "a\u{fffd}[31m\u{fffd}1m\u{fffd}\u{fffd}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ counters! {
     UnexpectedPeak, "unexpected_peak_bytes", Bytes, Max, "Most bytes of unexpected messages ever stored.";
     UnmatchedBytes, "unmatched_bytes", Bytes, Sum, "Receive memory that unmatched messages take now, envelopes included.";
     ReceiveBound, "receive_memory_bytes", Bytes, Max, "The bound on receive memory.";
-    ReceiveFixedBytes, "receive_fixed_bytes", Bytes, Max, "Its part that configuration fixes: mailbox, book-keeping, table of peers.";
+    ReceiveFixedBytes, "receive_fixed_bytes", Bytes, Max, "Its part that configuration fixes: mailbox, book-keeping, tables, and what answers to peers may take.";
     ReceivePeak, "receive_peak_bytes", Bytes, Max, "Most receive memory ever taken, the fixed part included.";
     WindowBytes, "window_bytes", Bytes, Max, "Receive memory that is set aside for the unmatched messages of each sender, at least.";
     SendsDeferred, "sends_deferred", Count, Sum, "Sends that stayed with their sender because the receiver had no room for them unmatched.";

@@ -10,8 +10,8 @@ use crate::arguments::ReportArguments;
 use crate::experiment::files;
 use crate::failure::Failure;
 use crate::html::{self, Shown, summary};
-use crate::plain::plain;
 use crate::recording::view::Recording;
+use tidegate_link::plain;
 
 /// Name and version of the schema of `tidegate report --json`.
 pub const REPORT_SCHEMA: &str = "tidegate-report/1";

@@ -26,7 +26,7 @@ use crate::recording::facts::Facts;
 use crate::recording::folder::Recorder;
 use crate::recording::sampler::{Left, Sampling};
 use crate::recording::writer::Bounds;
-use crate::report::ending::Ending;
+use crate::report::ending::{Ending, Evidence};
 use crate::report::host::{Host, OomKills};
 use crate::report::json::{self, RunFacts};
 use crate::report::table::{self, Form};
@@ -104,11 +104,12 @@ pub fn run_with(
         end_well(file.write(&report), exit_code)?;
     }
     end_well(more.map(|_| ()), exit_code)?;
-    Ok(if exit_code == 0 && has_lost(&job) { failure::LOST } else { exit_code })
+    let has_lost = say_lost(&job);
+    Ok(if exit_code == 0 && has_lost { failure::LOST } else { exit_code })
 }
 
-/// Whether messages that counted as sent were lost, which is said.
-fn has_lost(job: &Job) -> bool {
+/// Says how many messages that counted as sent were lost, if any were, which it returns.
+fn say_lost(job: &Job) -> bool {
     let lost = job.spread(Counter::SendsLost).map_or(0, |spread| spread.job);
     if lost > 0 {
         print_line(&format!(
@@ -276,9 +277,9 @@ fn say(arguments: &RunArguments, usage: &Usage, launches: &[Launch], ending: &En
             text.extend(usage.host.told().iter().map(|told| format!("tidegate: {told}\n")));
         }
     }
-    if let Some(ending) =
-        ending.text(usage.mpi.map(|mpi| mpi.kind)).filter(|_| !arguments.quiet && !launches.is_empty())
-    {
+    let evidence = Evidence::of(launches, usage.host);
+    let ending = ending.text(usage.mpi.map(|mpi| mpi.kind), evidence);
+    if let Some(ending) = ending.filter(|_| !arguments.quiet && !launches.is_empty()) {
         text += &width.fit(&format!("tidegate: {ending}\n"));
     }
     // If standard error is closed, there is nobody to tell.

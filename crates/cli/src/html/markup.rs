@@ -1,6 +1,6 @@
 //! Text that cannot become markup, whatever a program is called.
 
-use crate::plain::plain;
+use tidegate_link::plain;
 
 /// Text between tags or inside a quoted attribute.
 #[must_use]

@@ -5,22 +5,29 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::text;
+
 /// What is known of a run besides its counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// [`RECORDING_SCHEMA`](super::RECORDING_SCHEMA).
     pub schema: String,
     /// The version that recorded.
+    #[serde(deserialize_with = "text::one")]
     pub tidegate_version: String,
     /// Which time it is.
     pub clock: Clock,
     /// The program and its arguments.
+    #[serde(deserialize_with = "text::list")]
     pub command: Vec<String>,
     /// The MPI with its version, if recognised.
+    #[serde(default, deserialize_with = "text::perhaps")]
     pub mpi: Option<String>,
     /// The settings that were made for it.
+    #[serde(deserialize_with = "text::map")]
     pub environment: BTreeMap<String, String>,
     /// The host of the recorder.
+    #[serde(deserialize_with = "text::one")]
     pub host: String,
     /// When it began, in seconds since the epoch.
     pub started_s: f64,
@@ -54,8 +61,10 @@ pub struct End {
     /// The processor's time of all looks together, in nanoseconds.
     pub looks_ns: u64,
     /// Why there are no samples from some moment on, if that is so.
+    #[serde(default, deserialize_with = "text::perhaps")]
     pub stopped: Option<String>,
     /// What processes said.
+    #[serde(deserialize_with = "text::list")]
     pub troubles: Vec<String>,
 }
 
@@ -74,12 +83,16 @@ pub struct EndpointFacts {
     /// What other endpoints call it; 0 if unknown.
     pub id: u64,
     /// The host of its process.
+    #[serde(deserialize_with = "text::one")]
     pub host: String,
     /// What tells launches in one script apart, if known.
+    #[serde(default, deserialize_with = "text::perhaps")]
     pub launch: Option<String>,
     /// Name of the program.
+    #[serde(deserialize_with = "text::one")]
     pub program: String,
     /// Flow control; `unlimited` in simulations without.
+    #[serde(deserialize_with = "text::one")]
     pub scheme: String,
     /// Mailbox slots per peer, credit slots included.
     pub slots_per_peer: u32,
@@ -137,7 +150,7 @@ impl Facts {
     pub fn command_line(&self) -> String {
         let words = self.command.iter().map(|word| crate::quote::quote(word.as_ref()));
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(&word).into_owned()).collect();
-        crate::plain::plain(&words.join(" "))
+        tidegate_link::plain(&words.join(" "))
     }
 
     /// The share of one processor that reading the counters took, if the recording was finished.

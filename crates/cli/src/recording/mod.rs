@@ -11,8 +11,8 @@
 //!   ([`rows`]). It is replaced as a whole.
 //!
 //! [`folder`] makes and finishes recordings, [`sampler`] fills one while a program runs, [`page`] is the only file that
-//! knows what a page of counters has beyond its counters, [`simulated`] does the same for simulated processes. [`view`]
-//! puts what was read together by process.
+//! knows what a page of counters has beyond its counters, [`simulated`] does the same for simulated processes. [`text`]
+//! cleans what others wrote, [`view`] puts what was read together by process.
 
 pub mod facts;
 pub mod folder;
@@ -23,6 +23,7 @@ pub mod samples;
 pub mod simulated;
 #[cfg(test)]
 pub mod testing;
+pub mod text;
 pub mod view;
 pub mod writer;
 

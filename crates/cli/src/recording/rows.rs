@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tidegate_link::stats::WaitCause;
 
+use super::text;
+
 /// What was last seen of all endpoints, in the order of their first samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Last {
@@ -13,7 +15,7 @@ pub struct Last {
     /// By endpoint.
     pub endpoints: Vec<EndpointRows>,
     /// Who held up whom then, in a sentence, if anybody did; a job that ended in order has none.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text::perhaps")]
     pub held_up: Option<String>,
 }
 
@@ -24,6 +26,7 @@ pub struct EndpointRows {
     /// Whether it closed in order.
     pub ended: bool,
     /// How bulk data travels.
+    #[serde(deserialize_with = "text::one")]
     pub bulk: String,
     /// For whom its sends waited.
     pub waits: Vec<WaitRow>,
@@ -99,6 +102,7 @@ pub struct OpenRow {
     /// The other side; `None`: any.
     pub peer: Option<u64>,
     /// Its tag, in words.
+    #[serde(deserialize_with = "text::one")]
     pub tag: String,
     /// Its bytes.
     pub bytes: u64,

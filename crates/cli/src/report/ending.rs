@@ -10,6 +10,8 @@ use signal_hook::low_level::signal_name;
 use tidegate_link::EndpointStats;
 
 use crate::mpi::MpiKind;
+use crate::report::Launch;
+use crate::report::host::Host;
 use crate::report::names::{Names, Who};
 
 /// How the program that `tidegate run` started ended.
@@ -29,8 +31,9 @@ impl Ending {
         Ending { code: status.code(), signal: status.signal(), signals }
     }
 
-    /// One line for people; `None` if it ended well and nothing happened to it. `mpi`: whose launcher the program is.
-    pub fn text(&self, mpi: Option<MpiKind>) -> Option<String> {
+    /// One line for people; `None` if it ended well and nothing happened to it. `mpi`: whose launcher the program is;
+    /// `evidence`: what else there is to see.
+    pub fn text(&self, mpi: Option<MpiKind>, evidence: Evidence) -> Option<String> {
         let came: Vec<String> = self.signals.iter().map(|signal| name(*signal)).collect();
         let after = if came.is_empty() { String::new() } else { format!(" after {}", came.join(", ")) };
         match (self.signal, self.code) {
@@ -38,7 +41,7 @@ impl Ending {
             (None, Some(0)) if came.is_empty() => None,
             (None, Some(code)) => {
                 let of_launcher = match mpi {
-                    Some(MpiKind::Mpich) => of_mpich(code),
+                    Some(MpiKind::Mpich) => of_mpich(code, evidence),
                     // It returns 255 however a rank ended, or the low bits of an error of MPI.
                     Some(MpiKind::IntelMpi) => None,
                     Some(MpiKind::OpenMpi) | None => of_shell(code),
@@ -73,17 +76,48 @@ fn of_shell(code: i32) -> Option<String> {
     (1..=64).contains(&signal).then(|| format!(", as after {}{}", name(signal), why(signal)))
 }
 
-/// What an exit code of MPICH's launcher may mean. It puts together, bit by bit, the signals by which its ranks ended,
-/// and SIGKILL, by which it ends the others; the codes by which others ended are in it too.
-fn of_mpich(code: i32) -> Option<String> {
-    let may_be = |signal: &&(i32, &str)| signal.0 == code || signal.0 | SIGKILL == code;
-    let signals: Vec<i32> = CAUSES.iter().filter(may_be).map(|(signal, _)| *signal).collect();
-    match signals.as_slice() {
-        [] => None,
-        [signal] => Some(format!(", as after {} of a rank{}", name(*signal), why(*signal))),
-        [rest @ .., last] => {
-            let rest: Vec<String> = rest.iter().map(|signal| name(*signal)).collect();
-            Some(format!(", as after {} or {} of a rank", rest.join(", "), name(*last)))
+/// What an exit code of MPICH's launcher may mean. It puts together, bit by bit, the codes with which its ranks ended,
+/// the signals by which they ended, and SIGKILL, by which it ends the others. So the number alone tells no signal from a
+/// code: one is named as the reason only where something else shows it.
+fn of_mpich(code: i32, evidence: Evidence) -> Option<String> {
+    let may_be = |signal: i32| signal == code || signal | SIGKILL == code;
+    let shown = [(evidence.killed, SIGKILL), (evidence.full, SIGBUS)];
+    if evidence.all_closed {
+        return None;
+    }
+    if let Some((_, signal)) = shown.into_iter().find(|(is_shown, signal)| *is_shown && may_be(*signal)) {
+        return Some(format!(", as after {} of a rank{}", name(signal), why(signal)));
+    }
+    let signals: Vec<String> =
+        CAUSES.iter().filter(|(signal, _)| may_be(*signal)).map(|(signal, _)| name(*signal)).collect();
+    let others = if may_be(SIGKILL) { "; its launcher ends the other ranks of a failed job by SIGKILL" } else { "" };
+    (!signals.is_empty()).then(|| {
+        format!(
+            ", which under MPICH is a rank's own exit code or a signal that ended a rank: {}{others}",
+            signals.join(" or ")
+        )
+    })
+}
+
+/// What there is to see of how ranks ended, beside the launcher's exit code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Every rank has left counters that say that it closed its endpoints in order: no signal ended its work.
+    pub all_closed: bool,
+    /// The shared memory was full when the program had ended.
+    pub full: bool,
+    /// The kernel has ended processes for want of memory.
+    pub killed: bool,
+}
+
+impl Evidence {
+    /// Of the launches of a job, and of its host.
+    pub fn of(launches: &[Launch], host: &Host) -> Evidence {
+        let closed = |launch: &Launch| launch.unclosed.processes.is_empty() && launch.job.absent().0.is_empty();
+        Evidence {
+            all_closed: !launches.is_empty() && launches.iter().all(closed),
+            full: host.is_full(),
+            killed: host.has_killed(),
         }
     }
 }
@@ -92,7 +126,7 @@ fn of_mpich(code: i32) -> Option<String> {
 const CAUSES: [(i32, &str); 9] = [
     (SIGILL, "an instruction that this processor does not have: the program may be built for another one"),
     (SIGABRT, "the program, or a library that it uses, gave up"),
-    (SIGBUS, "memory behind which there is no file any more, as where /dev/shm is full"),
+    (SIGBUS, "memory of a file that was cut, or for which its file system has no room"),
     (SIGFPE, "a division by zero or the like"),
     (SIGKILL, "by hand, by a batch system, or by the kernel for want of memory, which dmesg tells"),
     (SIGSEGV, "memory that the program does not have; a stack that is too small does it too (ulimit -s)"),
@@ -193,7 +227,7 @@ mod tests {
     }
 
     fn said(ending: &Ending, mpi: Option<MpiKind>) -> String {
-        ending.text(mpi).unwrap_or_default()
+        ending.text(mpi, Evidence::default()).unwrap_or_default()
     }
 
     fn code(code: i32) -> Ending {
@@ -202,7 +236,7 @@ mod tests {
 
     #[test]
     fn ends_are_told_in_words() {
-        assert_eq!(code(0).text(None), None);
+        assert_eq!(code(0).text(None, Evidence::default()), None);
         assert_eq!(said(&code(3), None), "the program ended with exit code 3");
         let killed = Ending { signal: Some(9), signals: vec![15], ..Ending::default() };
         let expected = "the program was ended by SIGKILL (signal 9) after SIGTERM (signal 15): by hand, by a batch system, or by \
@@ -219,7 +253,7 @@ mod tests {
     fn each_signal_has_a_name_and_a_cause() {
         for (number, named, cause) in [
             (4, "SIGILL", "instruction"),
-            (7, "SIGBUS", "/dev/shm is full"),
+            (7, "SIGBUS", "has no room"),
             (9, "SIGKILL", "want of memory"),
             (11, "SIGSEGV", "ulimit -s"),
             (24, "SIGXCPU", "ulimit -t"),
@@ -237,17 +271,38 @@ mod tests {
         // MPI_Abort with an error of MPI: 143 is no SIGTERM.
         assert_eq!(of_mpich(143), "the program ended with exit code 143");
         assert_eq!(said(&code(143), Some(MpiKind::IntelMpi)), "the program ended with exit code 143");
-        assert!(of_mpich(7).starts_with("the program ended with exit code 7, as after SIGBUS (signal 7) of a rank: "));
-        // One rank by SIGBUS, and the others then by SIGKILL.
-        let expected =
-            "the program ended with exit code 15, as after SIGABRT (signal 6) or SIGBUS (signal 7) of a rank";
-        assert_eq!(of_mpich(15), expected);
-        assert!(
-            of_mpich(25).ends_with("as after SIGXCPU (signal 24) or SIGXFSZ (signal 25) of a rank"),
-            "{}",
-            of_mpich(25)
-        );
         assert_eq!(of_mpich(1), "the program ended with exit code 1");
+    }
+
+    #[test]
+    fn a_number_of_mpichs_launcher_is_called_a_signal_only_where_something_else_shows_one() {
+        let with = |number, evidence| code(number).text(Some(MpiKind::Mpich), evidence).unwrap_or_default();
+        let (nothing, closed) = (Evidence::default(), Evidence { all_closed: true, ..Evidence::default() });
+        let (full, killed) = (Evidence { full: true, ..nothing }, Evidence { killed: true, ..nothing });
+        // A program that returns a number after MPI_Finalize.
+        for number in [6, 7, 9, 11, 15] {
+            assert_eq!(with(number, closed), format!("the program ended with exit code {number}"));
+        }
+        // MPI_Abort, or a signal.
+        let either = |number, signals: &str| {
+            format!(
+                "the program ended with exit code {number}, which under MPICH is a rank's own exit code or a signal that ended a \
+                 rank: {signals}"
+            )
+        };
+        assert_eq!(with(7, nothing), either(7, "SIGBUS (signal 7)"));
+        assert_eq!(with(11, full), either(11, "SIGSEGV (signal 11)"));
+        let by_launcher =
+            "SIGFPE (signal 8) or SIGKILL (signal 9); its launcher ends the other ranks of a failed job by SIGKILL";
+        assert_eq!(with(9, nothing), either(9, by_launcher));
+        // One rank by SIGBUS, and the others then by SIGKILL.
+        assert_eq!(with(15, nothing), either(15, "SIGABRT (signal 6) or SIGBUS (signal 7)"));
+        for number in [7, 15] {
+            let said = with(number, full);
+            assert!(said.contains(", as after SIGBUS (signal 7) of a rank: memory of a file"), "{said}");
+        }
+        let said = with(9, killed);
+        assert!(said.contains(", as after SIGKILL (signal 9) of a rank: ") && said.contains("dmesg"), "{said}");
     }
 
     #[test]

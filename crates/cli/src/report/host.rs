@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tidegate_message::Unit;
 
-use crate::plain::plain;
 use crate::report::units::human;
+use tidegate_link::plain;
 
 /// A file system with less than this is full: files of MPIs grow by more. One with less than its files lack of their
 /// lengths, and ranks of their endpoints, has too little room: it was full before a process that had not gone so far
@@ -60,7 +60,7 @@ struct FullMemory {
     taken: BTreeMap<&'static str, (u64, u64)>,
     /// Files that lack a part of their lengths.
     unfilled: Option<Unfilled>,
-    /// Ranks of this host that have no endpoint, and what theirs would take.
+    /// Ranks of this host that have no endpoint, and what one for each would take: under Open MPI a rank opens two.
     absent: (usize, u64),
 }
 
@@ -113,6 +113,16 @@ impl Host {
     /// `absent`: ranks of this host that have opened no endpoint.
     pub fn look(place: &Path, absent: usize, before: OomKills) -> Host {
         Host { full: FullMemory::look(place, absent), killed: before.until(OomKills::now()) }
+    }
+
+    /// Whether the shared memory was full, or nearly.
+    pub fn is_full(&self) -> bool {
+        self.full.is_some()
+    }
+
+    /// Whether the kernel has ended processes for want of memory.
+    pub fn has_killed(&self) -> bool {
+        self.killed.is_some()
     }
 
     /// What it says, for people; empty if nothing was short.
@@ -199,10 +209,10 @@ impl FullMemory {
         match self.absent {
             (0, _) | (_, 0) => {}
             (1, bytes_needed) => {
-                let _ = write!(text, "; a rank without an endpoint needs {} for it", bytes(bytes_needed));
+                let _ = write!(text, "; a rank without an endpoint needs at least {}", bytes(bytes_needed));
             }
             (ranks, bytes_needed) => {
-                let _ = write!(text, "; {ranks} ranks without an endpoint need {} for them", bytes(bytes_needed));
+                let _ = write!(text, "; {ranks} ranks without an endpoint need at least {}", bytes(bytes_needed));
             }
         }
         text += ". A process that touches a part of its file for which there is no memory left is ended by SIGBUS (signal 7).";
@@ -249,7 +259,7 @@ mod tests {
         assert!(nearly.contains("; 2 files lack 3.00 MiB of their lengths, mpich_shm_1_2 most of it. "), "{nearly}");
         let waiting = FullMemory { free: 1 << 20, unfilled: None, absent: (1, 1_204_224), ..full() }.text();
         assert!(
-            waiting.contains("4.00 KiB for 1 file of others; a rank without an endpoint needs 1.15 MiB for it. A "),
+            waiting.contains("4.00 KiB for 1 file of others; a rank without an endpoint needs at least 1.15 MiB. A "),
             "{waiting}"
         );
         let without = FullMemory { taken: BTreeMap::new(), unfilled: None, ..full() };

@@ -9,7 +9,6 @@ use tidegate_message::{Aggregate, Counter, Unit};
 
 use crate::arguments::Ranks;
 use crate::mpi::MpiKind;
-use crate::plain::plain;
 use crate::report::units::human;
 use crate::report::width::Width;
 use crate::report::{Job, Launch, Process, Spread, distinct, memory};
@@ -107,7 +106,7 @@ pub fn heading(job: &Job, form: &Form) -> String {
         "tidegate: {} {noun} of {}{mpi}{time}\n\
          tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}, spin {}\n",
         processes.len(),
-        of(&|p| plain(&p.program)),
+        of(&|p| p.program.clone()),
         of(&|p| p.setup.scheme.to_string()),
         of(&|p| p.setup.lends()),
         of(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),

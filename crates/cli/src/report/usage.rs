@@ -9,6 +9,7 @@ use tidegate_message::Counter;
 use crate::mpi::{Mpi, MpiKind};
 use crate::report::Job;
 use crate::report::host::Host;
+use crate::shared_memory::NOLOCAL;
 
 /// Most texts of processes that the report repeats.
 const TROUBLES_MOST: usize = 4;
@@ -90,8 +91,7 @@ impl Usage<'_> {
             return self.told();
         }
         if !self.overridden.is_empty() {
-            let names = self.overridden.join(", ");
-            return vec![format!("The command line itself sets {names}: leave that out.")];
+            return self.led_past();
         }
         let of_host = self.host.told();
         if !of_host.is_empty() {
@@ -142,6 +142,20 @@ impl Usage<'_> {
             _ => ("", why),
         };
         (!ranks.is_empty()).then(|| format!("of {size} ranks, {noun}{} left no counters: {why}", list.join(", ")))
+    }
+
+    /// What the command line's own settings have done. That which leaves messages within a host to MPICH is a remedy
+    /// that `tidegate run` itself names, for programs that share memory.
+    fn led_past(&self) -> Vec<String> {
+        let (chosen, mistaken): (Vec<&str>, Vec<&str>) = self.overridden.iter().partition(|name| **name == NOLOCAL);
+        let mistaken = (!mistaken.is_empty())
+            .then(|| format!("The command line itself sets {}: leave that out.", mistaken.join(", ")));
+        let chosen = chosen.first().map(|name| {
+            format!(
+                "The command line sets {name}: messages within a host go past Tidegate, by MPICH's own shared memory."
+            )
+        });
+        mistaken.into_iter().chain(chosen).collect()
     }
 
     fn is_one_alone(&self) -> bool {
@@ -324,6 +338,20 @@ mod tests {
         let text = explain(&Usage { overridden: &["OMPI_MCA_pml"], ..usage(&idle, Some(&open_mpi)) });
         assert!(text.ends_with("\n  * The command line itself sets OMPI_MCA_pml: leave that out."), "{text}");
         assert_eq!(usage(&idle, None).used(), Used::Endpoints);
+    }
+
+    #[test]
+    fn a_remedy_that_was_named_before_is_not_called_a_mistake_after() {
+        let (idle, mpich) = (job(vec![process(0, &[]), process(1, &[])]), of(MpiKind::Mpich));
+        let text = explain(&Usage { overridden: &["MPIR_CVAR_NOLOCAL"], ..usage(&idle, Some(&mpich)) });
+        assert!(!text.contains("leave that out") && text.matches("NOLOCAL").count() == 1, "{text}");
+        assert!(text.contains("messages within a host go past Tidegate"), "{text}");
+        let both = Usage { overridden: &["FI_PROVIDER", "MPIR_CVAR_NOLOCAL"], ..usage(&idle, Some(&mpich)) };
+        assert!(
+            explain(&both).contains("* The command line itself sets FI_PROVIDER: leave that out."),
+            "{}",
+            explain(&both)
+        );
     }
 
     #[test]

@@ -8,7 +8,6 @@ use tidegate_link::stats::{OpenMessage, OpenReceive, OpenSend, PeerWait};
 use tidegate_message::Counter;
 
 use crate::mpi::MpiKind;
-use crate::plain::plain;
 use crate::tag;
 
 /// What one endpoint wrote.
@@ -82,9 +81,9 @@ impl From<EndpointStats> for Page {
             sends: (page.open.sends, page.open.sends_in_all),
             unexpected: (page.open.unexpected, page.open.unexpected_in_all),
             values,
-            host: plain(&page.host),
+            host: page.host,
             mpi: page.mpi,
-            program: plain(&page.program),
+            program: page.program,
         }
     }
 }

@@ -7,10 +7,10 @@ use tidegate_message::Counter;
 
 use crate::culprit::{self, Cause, Doing, Finding, Presence, Wait, Waits};
 use crate::jobs::FoundJob;
-use crate::plain::plain;
 use crate::top::look::{Look, Seen};
 use crate::top::page::{Page, tag_in_words};
 use crate::top::waits::{self, by_identity, places};
+use tidegate_link::plain;
 
 /// A job as it was between two looks.
 #[derive(Clone, Debug)]

@@ -209,7 +209,8 @@ impl Shortage {
         let job = match ranks {
             Some(ranks @ 2..) => {
                 let all = self.needed.saturating_mul(ranks.into());
-                format!(", one for each of the job's {ranks} ranks {}", Bytes(all))
+                // A rank may open several: under Open MPI it opens two.
+                format!(", one for each of the job's {ranks} ranks at least {}", Bytes(all))
             }
             _ => String::new(),
         };
@@ -379,7 +380,7 @@ mod tests {
     fn too_little_space_is_told_with_what_takes_most_and_what_the_job_needs() {
         assert_eq!(
             LinkError::NoSpace(shortage()).for_job(Some(8)),
-            "/dev/shm is too small: this endpoint needs 1.14 MiB, one for each of the job's 8 ranks 9.12 MiB; /dev/shm holds 2.00 MiB in \
+            "/dev/shm is too small: this endpoint needs 1.14 MiB, one for each of the job's 8 ranks at least 9.12 MiB; /dev/shm holds 2.00 MiB in \
              all: 1.14 MiB for one other endpoint, 280 KiB for other files, such as an MPI's own, 600 KiB free. Bounce buffers take most of it, 1.00 MiB: lower \
              FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or \
              enlarge /dev/shm (docker: --shm-size)"

@@ -4,6 +4,7 @@
 //! First the description ([`Word`]), whose last part is texts ([`Text`]); then one word per counter, in the order of
 //! `Counter::ALL`; then two sides, each with a head ([`Head`]) and rows.
 
+use crate::plain::plain;
 use tidegate_message::{Counter, WaitCause};
 
 /// What the first word of a page of any version has in its upper seven bytes.
@@ -142,11 +143,11 @@ impl Text {
         bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()
     }
 
-    /// The text in the words of a page.
+    /// The text in the words of a page, which another user may have made.
     pub(super) fn read(self, page: &[u64]) -> Option<String> {
         let bytes: Vec<u8> = page.get(self.at..self.end())?.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let text = bytes.split(|byte| *byte == 0).next()?;
-        Some(String::from_utf8_lossy(text).into_owned())
+        Some(plain(&String::from_utf8_lossy(text)))
     }
 }
 

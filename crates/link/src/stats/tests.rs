@@ -1,7 +1,7 @@
 //! Pages as they are written and read: rows that are replaced while somebody reads them, writers that die amid a row,
 //! pages of other versions.
 
-use super::layout::{OPEN_ROWS, PAGE_BYTES, WAIT_ROWS, Word};
+use super::layout::{OPEN_ROWS, PAGE_BYTES, Text, WAIT_ROWS, Word};
 use super::page::{Chunk, StatsConfig, StatsPage};
 use super::rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};
 use super::{EndpointStats, WaitCause, read_dir};
@@ -44,6 +44,24 @@ fn only(folder: &Folder) -> EndpointStats {
     let mut pages = read_dir(&folder.0).expect("pages");
     assert_eq!((pages.read.len(), &pages.refused[..]), (1, &[][..]));
     pages.read.remove(0)
+}
+
+#[test]
+fn no_text_of_a_page_speaks_to_the_terminal() {
+    let folder = Folder::new("plain");
+    drop(page(&folder));
+    let path = fs::read_dir(&folder.0).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&path).unwrap();
+    // The page of another user, who has written into it by other means.
+    for text in [Text::PROGRAM, Text::HOST, Text::LAUNCH, Text::MPI, Text::NETWORK] {
+        bytes[text.at * 8..][..6].copy_from_slice(b"\x1b[31m\x07");
+        bytes[text.at * 8 + 6] = 0;
+    }
+    fs::write(&path, bytes).unwrap();
+    let found = only(&folder);
+    let cleaned = "\u{fffd}[31m\u{fffd}";
+    assert_eq!([&found.program, &found.host, &found.network], [cleaned; 3]);
+    assert_eq!([found.launch.as_deref(), found.mpi.as_deref()], [Some(cleaned); 2]);
 }
 
 /// Rows that all follow from a number, as many as a page has room for.

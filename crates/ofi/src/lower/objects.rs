@@ -161,7 +161,8 @@ fn open_endpoint(
         }
     }
     Err(format!(
-        "FI_TIDEGATE_PORTS={ports} has no free port here: each endpoint of a host takes one (Open MPI: two a process)"
+        "FI_TIDEGATE_PORTS={ports} has no free port here: each endpoint of a host takes one (Open MPI: two a process). Name a \
+         wider range, or end what listens there (`ss -ltnp` lists it)"
     ))
 }
 

@@ -367,6 +367,7 @@ fn an_endpoint_listens_within_the_range_and_says_so_when_that_is_full() {
         assert_eq!(taken, [first, first + 2, first + 3]);
         let why = open().map(|lower| port(&lower)).unwrap_err();
         assert!(why.contains(&format!("FI_TIDEGATE_PORTS={range} has no free port here")), "{why}");
+        assert!(why.contains("wider range") && why.contains("`ss -ltnp`"), "{why}");
         // What was refused holds nothing: as soon as a port is free, an endpoint has it, and is reached there.
         drop(stranger);
         let mut last = open().unwrap_or_else(|why| panic!("{why}"));
