@@ -22,4 +22,5 @@ fn memory_of_the_receiver_that_is_none_fails_its_receive_and_not_its_process() {
 #[test]
 fn memory_whose_region_or_endpoint_is_closed_while_a_peer_writes_there_is_the_applications_own_again() {
     run("freed", &[]);
+    run("freed stopped", &[("FI_TIDEGATE_BULK", "direct")]);
 }

@@ -1,6 +1,9 @@
 /* A process closes a memory region, or its endpoint, while a peer writes there, and uses the memory for something else:
  * nothing of the peer's is in it, however the two came together. */
 #include "harness.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 /* A write takes some milliseconds. */
@@ -81,16 +84,70 @@ static void endpoint(void)
 	}
 }
 
+/* The process of the writer. */
+static _Atomic pid_t *writer;
+static atomic_bool is_closed;
+
+static void *close_region(void *region)
+{
+	OK(fi_close(region));
+	is_closed = true;
+	return NULL;
+}
+
+/* fi_tidegate(7): "Other threads of the domain go on meanwhile."
+ *
+ * The peer is stopped, most times amid a write. */
+static void stopped(void)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fid_mr *region;
+	for (int round = 0, waited = 0; round < 20; round++) {
+		if (my.rank == 0)
+			OK(fi_mr_reg(my.domain, memory, SIZE, FI_REMOTE_WRITE, 0, KEY, 0, &region, NULL));
+		else
+			*writer = getpid();
+		meet(2);
+		if (my.rank == 1) {
+			EQUAL(write_until_refused(), FI_EACCES);
+			meet(2);
+			continue;
+		}
+		pthread_t closing;
+		nanosleep(&(struct timespec){.tv_nsec = 15000000}, NULL);
+		OK(kill(*writer, SIGSTOP));
+		is_closed = false;
+		EQUAL(pthread_create(&closing, NULL, close_region, &region->fid), 0);
+		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+		int calls = 0;
+		for (; !is_closed && calls < 50; calls++)
+			EQUAL(fi_cq_read(my.cq, &entry, 1), -FI_EAGAIN);
+		waited += calls == 50 && !is_closed;
+		OK(kill(*writer, SIGCONT));
+		EQUAL(pthread_join(closing, NULL), 0);
+		check_untouched();
+		meet(2);
+		CHECK(round < 19 || waited > 0);
+	}
+}
+
+static const char *part = "";
+
 static void body(void)
 {
 	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(memory != MAP_FAILED);
 	memset(memory, 9, SIZE);
+	if (!strcmp(part, "stopped"))
+		return stopped();
 	regions();
 	endpoint();
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
-	return run(2, &(struct wishes){0}, body, -1);
+	part = count > 1 ? arguments[1] : "";
+	writer = mmap(NULL, sizeof *writer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(writer != MAP_FAILED);
+	return run(2, &(struct wishes){.threading = FI_THREAD_SAFE}, body, -1);
 }
