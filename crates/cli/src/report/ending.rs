@@ -77,7 +77,7 @@ fn of_shell(code: i32) -> Option<String> {
 }
 
 /// What an exit code of MPICH's launcher may mean. It puts together, bit by bit, the codes with which its ranks ended,
-/// the signals by which they ended, and SIGKILL, by which it ends the others. So the number alone tells no signal from a
+/// the signals by which they ended, and SIGKILL, by which it ends the others. The number alone tells no signal from a
 /// code: one is named as the reason only where something else shows it.
 fn of_mpich(code: i32, evidence: Evidence) -> Option<String> {
     let may_be = |signal: i32| signal == code || signal | SIGKILL == code;
@@ -287,8 +287,8 @@ mod tests {
         // MPI_Abort, or a signal.
         let either = |number, signals: &str| {
             format!(
-                "the program ended with exit code {number}, which under MPICH is a rank's own exit code or comes of a rank's end by \
-                 {signals}"
+                "the program ended with exit code {number}, which under MPICH is a rank's own exit code or comes of a rank's \
+                 end by {signals}"
             )
         };
         let bus = "SIGBUS (signal 7): memory of a file that was cut, or for which its file system has no room";
