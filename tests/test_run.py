@@ -105,6 +105,7 @@ def test_the_printed_environment_makes_the_mpi_use_tidegate(name, tmp_path):
 
 
 @pytest.mark.parametrize("name, words, setting", [
+    # A remedy that Tidegate itself names, so it is no mistake.
     ("mpich", ["-genv", "MPIR_CVAR_NOLOCAL", "0"], "MPIR_CVAR_NOLOCAL"),
     ("openmpi", ["--mca", "pml", "ob1"], "OMPI_MCA_pml"),
     ("impi", ["-genv", "I_MPI_FABRICS", "shm:ofi"], "I_MPI_FABRICS"),
@@ -115,7 +116,9 @@ def test_messages_that_went_past_tidegate_are_no_report_of_zeros(name, words, se
     done = run(mpi, ["run", "--json", report, "--", launcher, *words, *rest])
     assert done.clean, done.explain()
     assert "tidegate: no message went through Tidegate" in done.output and "packets_sent" not in done.output, done.explain()
-    assert f"The command line itself sets {setting}: leave that out." in done.output, done.explain()
+    said = "The command line sets MPIR_CVAR_NOLOCAL: messages within a host go past Tidegate" if name == "mpich" else \
+        f"The command line itself sets {setting}: leave that out."
+    assert said in done.output and done.output.count(setting) == 1, done.explain()
     found = json.loads(report.read_text())
     assert found["used"] == "endpoints" and setting in found["reasons"][0]
 
@@ -152,6 +155,24 @@ def test_the_exit_code_is_the_program_s():
 def test_an_impossible_configuration_is_refused_before_anything_starts():
     done = run(mpis.mpich(), ["run", "--slots", "3", "--credit-slots", "2", "--", "sh", "-c", "echo started"])
     assert done.status == 2 and "started" not in done.output and "slots" in done.output, done.explain()
+
+
+@pytest.mark.parametrize("how, number", [("returns", 7), ("returns", 9), ("returns", 11), ("aborts", 7)])
+def test_an_exit_code_of_mpich_is_not_called_a_signal(how, number):
+    mpi = mpis.mpich()
+    done = run(mpi, ["run", *job(mpi, 2, [PROGRAMS / "ends.c", how, str(number)])])
+    ended = done.output.split("tidegate: the program ended with ")[1]
+    # MPI_Abort ends some ranks before they close, which looks as a signal does: then both are said.
+    both = how == "aborts" and ended.startswith(f"exit code {number}, which under MPICH is a rank's own exit code or comes of ")
+    assert done.status == number and (ended == f"exit code {number}\n" or both), done.explain()
+    assert "as after" not in ended and "is full" not in done.output, done.explain()
+
+
+def test_a_signal_that_ended_ranks_of_mpich_is_named_with_what_else_its_number_may_be():
+    mpi = mpis.mpich()
+    done = run(mpi, ["run", *job(mpi, 2, [PROGRAMS / "ends.c", "raises", "11"])])
+    said = "exit code 11, which under MPICH is a rank's own exit code or comes of a rank's end by SIGSEGV (signal 11): "
+    assert "ended without closing" in done.output and said in done.output, done.explain()
 
 
 NODE = PROGRAMS / "node.c"

@@ -1,5 +1,5 @@
-//! Texts of recordings, which another user may have made: cleaned as they are read, by [`tidegate_link::plain()`]. A field
-//! says so by `#[serde(deserialize_with = "text::one")]`, `text::perhaps`, `text::list` or `text::map`.
+//! Texts of recordings, which another user may have made: [`tidegate_link::plain()`] cleans them as they are read. A
+//! field says so by `#[serde(deserialize_with = "text::one")]`, `text::perhaps`, `text::list` or `text::map`.
 
 use std::collections::BTreeMap;
 

@@ -77,7 +77,7 @@ fn of_shell(code: i32) -> Option<String> {
 }
 
 /// What an exit code of MPICH's launcher may mean. It puts together, bit by bit, the codes with which its ranks ended,
-/// the signals by which they ended, and SIGKILL, by which it ends the others. So the number alone tells no signal from a
+/// the signals by which they ended, and SIGKILL, by which it ends the others. The number alone tells no signal from a
 /// code: one is named as the reason only where something else shows it.
 fn of_mpich(code: i32, evidence: Evidence) -> Option<String> {
     let may_be = |signal: i32| signal == code || signal | SIGKILL == code;
@@ -88,15 +88,16 @@ fn of_mpich(code: i32, evidence: Evidence) -> Option<String> {
     if let Some((_, signal)) = shown.into_iter().find(|(is_shown, signal)| *is_shown && may_be(*signal)) {
         return Some(format!(", as after {} of a rank{}", name(signal), why(signal)));
     }
-    let signals: Vec<String> =
-        CAUSES.iter().filter(|(signal, _)| may_be(*signal)).map(|(signal, _)| name(*signal)).collect();
-    let others = if may_be(SIGKILL) { "; its launcher ends the other ranks of a failed job by SIGKILL" } else { "" };
-    (!signals.is_empty()).then(|| {
-        format!(
-            ", which under MPICH is a rank's own exit code or a signal that ended a rank: {}{others}",
-            signals.join(" or ")
-        )
-    })
+    let signals: Vec<i32> = CAUSES.iter().map(|(signal, _)| *signal).filter(|signal| may_be(*signal)).collect();
+    let more = match signals.as_slice() {
+        [] => return None,
+        [only] => why(*only),
+        _ if may_be(SIGKILL) => "; its launcher ends the other ranks of a failed job by SIGKILL".to_owned(),
+        _ => String::new(),
+    };
+    let signals: Vec<String> = signals.into_iter().map(name).collect();
+    let signals = signals.join(" or ");
+    Some(format!(", which under MPICH is a rank's own exit code or comes of a rank's end by {signals}{more}"))
 }
 
 /// What there is to see of how ranks ended, beside the launcher's exit code.
@@ -286,12 +287,13 @@ mod tests {
         // MPI_Abort, or a signal.
         let either = |number, signals: &str| {
             format!(
-                "the program ended with exit code {number}, which under MPICH is a rank's own exit code or a signal that ended a \
-                 rank: {signals}"
+                "the program ended with exit code {number}, which under MPICH is a rank's own exit code or comes of a rank's \
+                 end by {signals}"
             )
         };
-        assert_eq!(with(7, nothing), either(7, "SIGBUS (signal 7)"));
-        assert_eq!(with(11, full), either(11, "SIGSEGV (signal 11)"));
+        let bus = "SIGBUS (signal 7): memory of a file that was cut, or for which its file system has no room";
+        assert_eq!(with(7, nothing), either(7, bus));
+        assert!(with(11, full).starts_with(&either(11, "SIGSEGV (signal 11): ")), "{}", with(11, full));
         let by_launcher =
             "SIGFPE (signal 8) or SIGKILL (signal 9); its launcher ends the other ranks of a failed job by SIGKILL";
         assert_eq!(with(9, nothing), either(9, by_launcher));
