@@ -11,7 +11,7 @@
 //!   each reader the reader's own ([`open_left`]).
 //!
 //! A file with a second name (a hard link) is refused as well: it may be any file of this user's. Segments are the
-//! exception, see [`OPEN_FLAGS`] and `shm/life.rs`: other users cannot open them, nor write their names; a second name
+//! exception, see `OPEN_FLAGS` and `shm/life.rs`: other users cannot open them, nor write their names; a second name
 //! would only be a way to keep them from use.
 
 use std::fs::{self, File, FileType, OpenOptions};
