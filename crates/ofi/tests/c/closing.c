@@ -43,8 +43,10 @@ static void receiver_computes(void)
 		/* fi_tidegate(7): "Closing waits up to FI_TIDEGATE_CLOSE_TIMEOUT until the other hosts have acknowledged what was
 		 * sent, and then up to 2 seconds until they have acknowledged the goodbye."
 		 *
-		 * What was sent, here; the goodbye, below. */
-		CHECK(close_now() > 0.8);
+		 * What was sent, here; the goodbye, below. (A progress thread of the receiver acknowledges while it computes.) */
+		const char *progress = getenv("FI_TIDEGATE_PROGRESS");
+		double seconds = close_now();
+		CHECK(seconds > 0.8 || (progress && !strcmp(progress, "thread")));
 		return;
 	}
 	char byte;
