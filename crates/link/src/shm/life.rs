@@ -57,6 +57,11 @@ impl Here {
         Here { host: host_key(uid), namespace, pid, uid }
     }
 
+    /// The user as which this process acts.
+    pub fn uid(&self) -> u32 {
+        self.uid
+    }
+
     /// The address of this process's endpoint number `serial` that has this secret.
     pub fn address(&self, serial: u16, secret: &Secret) -> Address {
         Address::new(self.host, self.namespace, self.pid, serial, secret)

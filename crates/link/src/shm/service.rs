@@ -31,6 +31,11 @@ pub struct Service {
     name: [u8; Self::NAME_BYTES_MOST],
 }
 
+/// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
+pub(super) fn prefix(uid: u32) -> String {
+    format!("{FILE_NAME_START}{uid}-service-")
+}
+
 /// First bytes of a service in the form of an address.
 const MARK: [u8; 4] = *b"TGV1";
 
@@ -120,18 +125,13 @@ impl Service {
         (bytes[0..4] == MARK && Service::of(service.uid, service.name()) == Some(service)).then_some(service)
     }
 
-    /// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
-    fn prefix(uid: u32) -> String {
-        format!("{FILE_NAME_START}{uid}-service-")
-    }
-
     /// Whatever is no letter or digit is written as its code, so that no name leads elsewhere.
     fn file_name(&self) -> String {
         let letter = |byte: &u8| match byte {
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(*byte).to_string(),
             other => format!("%{other:02x}"),
         };
-        Service::prefix(self.uid) + &self.name().iter().map(letter).collect::<String>()
+        prefix(self.uid) + &self.name().iter().map(letter).collect::<String>()
     }
 
     /// Makes `owner`, an endpoint of this process that is open, the one that is found by this service.
@@ -197,17 +197,9 @@ fn find(path: &Path, here: &Here, timeout: Duration) -> Option<Address> {
     alive
 }
 
-/// Removes the claims in `directory` whose owners, endpoints of this user, are dead.
-pub(crate) fn reclaim(directory: &Path, here: &Here) {
-    let Ok(files) = fs::read_dir(directory) else { return };
-    // SAFETY: `geteuid` has no preconditions.
-    let prefix = Service::prefix(unsafe { libc::geteuid() });
-    for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
-        if name.starts_with(&prefix) {
-            // Whose lock somebody holds is left to the next who looks.
-            find(&directory.join(name), here, Duration::ZERO);
-        }
-    }
+/// Removes the claim at `path` if its owner is dead. One whose lock somebody holds is left to the next who looks.
+pub(super) fn remove_if_dead(path: &Path, here: &Here) {
+    find(path, here, Duration::ZERO);
 }
 
 impl Drop for Claim {
