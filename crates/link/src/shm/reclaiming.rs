@@ -148,6 +148,8 @@ mod tests {
         assert_eq!((removed, folder.count()), (2, foreign.len()));
     }
 
+    // fi_tidegate(7): "However many files in /dev/shm have names of ours, an endpoint that opens looks at 4,096 of them at
+    // most, and opens 256 of its own user's at most, to remove what dead processes have left there."
     #[test]
     fn an_opening_does_so_much_and_no_more_and_the_next_ones_the_rest() {
         let (folder, here) = (Folder::new("many"), Here::find());
@@ -160,6 +162,7 @@ mod tests {
         assert_eq!(reclaim(&folder.0, &here, Effort { names: 7, ..Effort::BOUNDED }), 7);
         assert_eq!(reclaim(&folder.0, &here, Effort::BOUNDED), 256);
         assert_eq!(reclaim(&folder.0, &here, Effort::THOROUGH), 37);
+        assert_eq!(Effort::BOUNDED.owners, 4096);
     }
 
     #[test]
