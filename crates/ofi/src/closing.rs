@@ -108,7 +108,9 @@ fn listed(names: &[String]) -> String {
     match names {
         [] => "its peers".to_owned(),
         [name] => name.clone(),
-        _ if names.len() <= NAMED_MOST => format!("{} and {}", names[..names.len() - 1].join(", "), names[names.len() - 1]),
+        _ if names.len() <= NAMED_MOST => {
+            format!("{} and {}", names[..names.len() - 1].join(", "), names[names.len() - 1])
+        }
         _ => {
             let others = names.len() - NAMED_MOST;
             let word = if others == 1 { "other" } else { "others" };
@@ -229,6 +231,9 @@ mod tests {
         let said = [0, 1, 2, 4, 5, 6].map(|count| listed(&names[..count]));
         let four = "pid 1, pid 2, pid 3";
         assert_eq!(said[..3], ["its peers", "pid 1", "pid 1 and pid 2"]);
-        assert_eq!(said[3..], [" and pid 4", ", pid 4 and 1 other", ", pid 4 and 2 others"].map(|rest| format!("{four}{rest}")));
+        assert_eq!(
+            said[3..],
+            [" and pid 4", ", pid 4 and 1 other", ", pid 4 and 2 others"].map(|rest| format!("{four}{rest}"))
+        );
     }
 }

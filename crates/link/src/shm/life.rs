@@ -156,7 +156,8 @@ fn host_key(uid: u32) -> u64 {
         log::line(Level::Trouble, || text);
         0
     };
-    let boot = Some(boot_id()).filter(|boot| *boot != 0).unwrap_or_else(|| host_token(folder).unwrap_or_else(or_trouble));
+    let boot =
+        Some(boot_id()).filter(|boot| *boot != 0).unwrap_or_else(|| host_token(folder).unwrap_or_else(or_trouble));
     // Containers of one machine show one boot id, and may have a `/dev/shm` each: then they share no memory.
     let shared = fs::metadata(folder).map_or(0, |folder| folder.dev() ^ folder.ino() << 32);
     hash_of(b"tidegate: host", &[boot ^ shared.wrapping_mul(0x9e37_79b9_7f4a_7c15), uid.into()]) & HOST_MASK
@@ -279,8 +280,8 @@ mod tests {
         [1, 2].into_iter().for_each(|number| fs::remove_dir_all(name(number)).unwrap());
     }
 
-    /// fi_tidegate(7): "Another user can make a file of that name first: it is not used, and a line on standard error says
-    /// so."
+    /// fi_tidegate(7): "Another user can make a file of that name first: it is not used, and a line on standard error
+    /// says so."
     #[test]
     fn a_token_that_another_user_has_put_there_is_not_used_and_the_error_says_so() {
         let folder = std::env::temp_dir().join(format!("tidegate-foreign-token-{}", process::id()));

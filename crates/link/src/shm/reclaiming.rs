@@ -13,8 +13,10 @@
 //! ([`Effort::THOROUGH`]).
 
 use super::address::Address;
-use super::life::Here;
-use super::{segment, service};
+use super::life::{self, Here, Rights};
+use super::lock::{self, Byte};
+use super::service::Service;
+use crate::log::{self, Level};
 use crate::secret::random;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -46,15 +48,14 @@ pub(crate) fn reclaim(directory: &Path, here: &Here, effort: Effort) -> usize {
         let begin = random() as usize % names.len();
         names.rotate_left(begin);
     }
-    let is_own = |path: &PathBuf| {
-        fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file() && facts.uid() == here.uid())
-    };
+    let is_own =
+        |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file() && facts.uid() == here.uid());
     let paths = names.iter().take(effort.owners).map(|name| directory.join(name));
     let mut reclaimed = 0;
     for path in paths.filter(is_own).take(effort.files) {
         match path.file_name().and_then(|name| Address::from_file_name(name.to_str()?)) {
-            Some(owner) => reclaimed += usize::from(segment::remove_file_if_dead(&path, here, &owner)),
-            None => service::remove_if_dead(&path, here),
+            Some(owner) => reclaimed += usize::from(remove_file_if_dead(&path, here, &owner)),
+            None => Service::remove_if_dead(&path, here),
         }
     }
     reclaimed
@@ -62,12 +63,29 @@ pub(crate) fn reclaim(directory: &Path, here: &Here, effort: Effort) -> usize {
 
 /// The names in `directory` that are names of segments and claims of this user.
 fn own_names(directory: &Path, here: &Here, effort: Effort) -> Vec<String> {
-    let (segments, claims) = (Address::prefix(here.uid()), service::prefix(here.uid()));
+    let (segments, claims) = (Address::prefix(here.uid()), Service::prefix(here.uid()));
     let is_own = |name: &String| {
         name.starts_with(&claims) || (name.starts_with(&segments) && Address::from_file_name(name).is_some())
     };
     let files = fs::read_dir(directory).into_iter().flatten().take(effort.names);
     files.filter_map(|file| file.ok()?.file_name().into_string().ok()).filter(is_own).collect()
+}
+
+/// Removes the segment of `owner` if it is dead; returns whether this call did.
+pub(crate) fn remove_if_dead(directory: &Path, here: &Here, owner: &Address) -> bool {
+    remove_file_if_dead(&here.path(directory, owner), here, owner)
+}
+
+/// The same of the file at `path`, which has the name of the segment of `owner`.
+fn remove_file_if_dead(path: &Path, here: &Here, owner: &Address) -> bool {
+    let Ok(file) = life::open(path, Rights::Lock) else { return false };
+    // The lock is kept until the file is removed, so that an endpoint that has just created it does not go on with it.
+    let locked = lock::try_take(&file, Byte::LIFE).unwrap_or(false);
+    let removed = (locked || here.sees_ended(owner)) && fs::remove_file(path).is_ok();
+    if removed {
+        log::line(Level::Info, || format!("removed {}, which {owner} left behind", path.display()));
+    }
+    removed
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
@@ -148,8 +166,8 @@ mod tests {
         assert_eq!((removed, folder.count()), (2, foreign.len()));
     }
 
-    // fi_tidegate(7): "However many files in /dev/shm have names of ours, an endpoint that opens looks at 4,096 of them at
-    // most, and opens 256 of its own user's at most, to remove what dead processes have left there."
+    // fi_tidegate(7): "However many files in /dev/shm have names of ours, an endpoint that opens looks at 4,096 of them
+    // at most, and opens 256 of its own user's at most, to remove what dead processes have left there."
     #[test]
     fn an_opening_does_so_much_and_no_more_and_the_next_ones_the_rest() {
         let (folder, here) = (Folder::new("many"), Here::find());

@@ -21,7 +21,6 @@ use super::reclaiming::{Effort, reclaim};
 use super::region::Regions;
 use super::settings::Settings;
 use crate::files::OPEN_FLAGS;
-use crate::log::{self, Level};
 use crate::secret::{Secret, random};
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -285,21 +284,4 @@ fn space(directory: &Path) -> (u64, u64) {
         return (0, 0);
     }
     (facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bavail.saturating_mul(facts.f_frsize))
-}
-
-/// Removes the segment of `owner` if it is dead; returns whether this call did.
-pub(crate) fn remove_if_dead(directory: &Path, here: &Here, owner: &Address) -> bool {
-    remove_file_if_dead(&here.path(directory, owner), here, owner)
-}
-
-/// The same of the file at `path`, which has the name of the segment of `owner`.
-pub(super) fn remove_file_if_dead(path: &Path, here: &Here, owner: &Address) -> bool {
-    let Ok(file) = life::open(path, Rights::Lock) else { return false };
-    // The lock is kept until the file is removed, so that an endpoint that has just created it does not go on with it.
-    let locked = lock::try_take(&file, Byte::LIFE).unwrap_or(false);
-    let removed = (locked || here.sees_ended(owner)) && fs::remove_file(path).is_ok();
-    if removed {
-        log::line(Level::Info, || format!("removed {}, which {owner} left behind", path.display()));
-    }
-    removed
 }

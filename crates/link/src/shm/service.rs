@@ -31,11 +31,6 @@ pub struct Service {
     name: [u8; Self::NAME_BYTES_MOST],
 }
 
-/// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
-pub(super) fn prefix(uid: u32) -> String {
-    format!("{FILE_NAME_START}{uid}-service-")
-}
-
 /// First bytes of a service in the form of an address.
 const MARK: [u8; 4] = *b"TGV1";
 
@@ -125,13 +120,23 @@ impl Service {
         (bytes[0..4] == MARK && Service::of(service.uid, service.name()) == Some(service)).then_some(service)
     }
 
+    /// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
+    pub(super) fn prefix(uid: u32) -> String {
+        format!("{FILE_NAME_START}{uid}-service-")
+    }
+
+    /// Removes the claim at `path` if its owner is dead. One whose lock somebody holds is left to the next who looks.
+    pub(super) fn remove_if_dead(path: &Path, here: &Here) {
+        find(path, here, Duration::ZERO);
+    }
+
     /// Whatever is no letter or digit is written as its code, so that no name leads elsewhere.
     fn file_name(&self) -> String {
         let letter = |byte: &u8| match byte {
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(*byte).to_string(),
             other => format!("%{other:02x}"),
         };
-        prefix(self.uid) + &self.name().iter().map(letter).collect::<String>()
+        Service::prefix(self.uid) + &self.name().iter().map(letter).collect::<String>()
     }
 
     /// Makes `owner`, an endpoint of this process that is open, the one that is found by this service.
@@ -195,11 +200,6 @@ fn find(path: &Path, here: &Here, timeout: Duration) -> Option<Address> {
         log::line(Level::Info, || format!("removed {}, whose owner is gone", path.display()));
     }
     alive
-}
-
-/// Removes the claim at `path` if its owner is dead. One whose lock somebody holds is left to the next who looks.
-pub(super) fn remove_if_dead(path: &Path, here: &Here) {
-    find(path, here, Duration::ZERO);
 }
 
 impl Drop for Claim {
