@@ -70,5 +70,5 @@ use std::path::Path;
 /// Removes the segments that dead processes of this user left in `directory`; returns how many. Every new endpoint
 /// does so by itself, within bounds: this is for whoever sees a job end and wants its memory back at once.
 pub fn reclaim(directory: &Path) -> usize {
-    reclaiming::reclaim(directory, &Here::find(), Effort::THOROUGH)
+    reclaiming::clear_away(directory, &Here::find(), Effort::THOROUGH)
 }

@@ -42,7 +42,7 @@ impl Effort {
 
 /// Removes what dead endpoints of this user left in `directory`; returns how many segments these were. Never touches
 /// those of a living one: see `life`.
-pub(crate) fn reclaim(directory: &Path, here: &Here, effort: Effort) -> usize {
+pub(crate) fn clear_away(directory: &Path, here: &Here, effort: Effort) -> usize {
     let mut names = own_names(directory, here, effort);
     if !names.is_empty() {
         let begin = random() as usize % names.len();
@@ -162,7 +162,7 @@ mod tests {
         fs::write(folder.0.join(format!("tidegate-{}-service-x", here.uid())), []).unwrap();
         folder.leave(&here, 2);
         let mut removed = 0;
-        assert_eq!(opened_in(&folder, || removed = reclaim(&folder.0, &here, Effort::BOUNDED)), 3);
+        assert_eq!(opened_in(&folder, || removed = clear_away(&folder.0, &here, Effort::BOUNDED)), 3);
         assert_eq!((removed, folder.count()), (2, foreign.len()));
     }
 
@@ -173,13 +173,13 @@ mod tests {
         let (folder, here) = (Folder::new("many"), Here::find());
         for (few, most) in [(Effort { files: 3, ..Effort::BOUNDED }, 3), (Effort { owners: 2, ..Effort::BOUNDED }, 2)] {
             folder.leave(&here, 2 * most + 1);
-            let rounds = [0; 4].map(|_| reclaim(&folder.0, &here, few));
+            let rounds = [0; 4].map(|_| clear_away(&folder.0, &here, few));
             assert_eq!((rounds, folder.count()), ([most, most, 1, 0], 0));
         }
         folder.leave(&here, 300);
-        assert_eq!(reclaim(&folder.0, &here, Effort { names: 7, ..Effort::BOUNDED }), 7);
-        assert_eq!(reclaim(&folder.0, &here, Effort::BOUNDED), 256);
-        assert_eq!(reclaim(&folder.0, &here, Effort::THOROUGH), 37);
+        assert_eq!(clear_away(&folder.0, &here, Effort { names: 7, ..Effort::BOUNDED }), 7);
+        assert_eq!(clear_away(&folder.0, &here, Effort::BOUNDED), 256);
+        assert_eq!(clear_away(&folder.0, &here, Effort::THOROUGH), 37);
         assert_eq!(Effort::BOUNDED.owners, 4096);
     }
 
@@ -193,6 +193,6 @@ mod tests {
         folder.leave(&here, 1);
         // Each time one of 21, from a random place: that it is never the right one does not happen.
         let one = Effort { owners: 1, ..Effort::BOUNDED };
-        assert!((0..5000).any(|_| reclaim(&folder.0, &here, one) == 1));
+        assert!((0..5000).any(|_| clear_away(&folder.0, &here, one) == 1));
     }
 }

@@ -17,7 +17,7 @@ use super::lock_file::LockFile;
 use super::mailbox::{Mailbox, PoolWords, Slot};
 use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
-use super::reclaiming::{Effort, reclaim};
+use super::reclaiming::{Effort, clear_away};
 use super::region::Regions;
 use super::settings::Settings;
 use crate::files::OPEN_FLAGS;
@@ -66,7 +66,7 @@ impl OwnSegment {
         };
         let allocated = layout.allocate(&file).or_else(|error| match is_full(&error) {
             // Dead endpoints may have what is lacking.
-            true if reclaim(directory, here, Effort::THOROUGH) > 0 => layout.allocate(&file),
+            true if clear_away(directory, here, Effort::THOROUGH) > 0 => layout.allocate(&file),
             _ => Err(error),
         });
         allocated.map_err(|error| {
