@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
+use tidegate_link::files::check_replaceable;
 use tidegate_sim::experiment::{Experiment, Figure, Report};
 
 use super::picture::{self, Caption};
@@ -84,6 +85,15 @@ pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => fs::write(path, text),
         written => written,
     }
+}
+
+/// Writes a file under a name that the program has chosen.
+///
+/// # Errors
+/// If it cannot be written, or something stands there that is no file.
+pub fn write_chosen(path: &Path, text: &str) -> io::Result<()> {
+    check_replaceable(path)?;
+    write_whole(path, text)
 }
 
 /// JSON with one line for everything that fits one, and for each run.
@@ -195,6 +205,30 @@ fn figure_csv(figure: &Figure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chosen_name_at_which_a_pipe_stands_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let said = write_chosen(&path, "text").unwrap_err().to_string();
+        assert!(said.starts_with("it is a pipe, not a file: remove it"), "{said}");
+        fs::remove_file(&path).unwrap();
+        (0..2).for_each(|_| write_chosen(&path, "text").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+    }
+
+    #[test]
+    fn a_chosen_name_at_which_a_pipe_stands_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let said = write_chosen(&path, "text").unwrap_err().to_string();
+        assert!(said.starts_with("it is a pipe, not a file: remove it"), "{said}");
+        fs::remove_file(&path).unwrap();
+        (0..2).for_each(|_| write_chosen(&path, "text").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+    }
 
     #[test]
     fn cells_with_commas_and_quotes_are_quoted() {
