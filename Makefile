@@ -17,7 +17,7 @@ MPICC ?= mpicc
 BULK := tidegate_bulk.c exchange.c receiving.c
 BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_bulk.h tidegate_decisions.h)
 
-.PHONY: build bulk mpi optional demo book bench test test-full check shape unit loom miri repeat system install install-files uninstall dist dist-check clean help
+.PHONY: build bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -46,10 +46,27 @@ book: ## pages of docs/ with a search of them, in build/book; installs mdBook in
 bench: mpi build ## compare with libfabric's shm and tcp and the MPIs' own shared memory (BENCH=--quick: shorter)
 	@$(PYTHON) benches/bench.py $(BENCH)
 
-# What the linker does for `build` takes one core, so the tests of the crates have the other one meanwhile.
-test: check ## everything, some 20 minutes on 2 cores
-	@$(MAKE) --no-print-directory -j2 unit build
-	@$(MAKE) --no-print-directory loom miri system
+# What the tests of whole systems try: the provider as it is released, the command as the tests of the crates have it.
+PRODUCT := build/test
+# Parts with a stamp (tests/stamps/) run when something has changed on which they depend; STAMPS=--always runs them all.
+STAMPS ?=
+STAMP := $(PYTHON) scripts/stamp.py run $(STAMPS)
+
+# `product` links on one core and the tests of the crates often wait: the tests of whole systems begin as soon as there is
+# something to try, beside the others.
+test: ## everything that a change needs, before each merge: at most 11 minutes on 2 cores, 8 where stamps are current
+	@$(MAKE) --no-print-directory -j2 beside-system system
+	@echo "all tests have passed; parts that were left out, if any, are named above (make test-full runs all)"
+
+.PHONY: beside-system
+beside-system: command
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory loom
+	@$(MAKE) --no-print-directory miri
+
+quick: ## what to run before each commit, without root: tests of the crates that have changed, and some jobs under MPICH; 2 minutes
+	@CARGO="$(CARGO)" $(PYTHON) scripts/quick.py
 
 check: shape ## format, clippy and documentation, all without warnings; and the shape
 	$(CARGO) fmt --check
@@ -61,26 +78,38 @@ shape: ## circles between files, long files, long functions, comment lines over 
 
 unit: ## tests of the crates (as root on Debian it installs libfabric-dev, which some of them need)
 	@$(PYTHON) scripts/setup.py unit
-	$(CARGO) test --workspace --locked
+	@CARGO="$(CARGO)" $(PYTHON) scripts/unit.py $(STAMPS)
 
-loom: ## every interleaving of the mailbox's atomics
-	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-link --lib --locked loom
+loom: ## every interleaving of the mailbox's atomics, where they have changed
+	@$(STAMP) loom -- env CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-link --lib --locked loom
 
 # Miri is a part of nightly toolchains only, so it is used where one is there.
-miri: ## undefined behaviour in the mailbox, where miri is installed
+miri: ## undefined behaviour in the mailbox, where it has changed and miri is installed
 	@for miri in "$(CARGO) miri" "$(CARGO) +nightly miri"; do \
 		if $$miri --version >/dev/null 2>&1; then \
-			CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri; export CARGO_TARGET_DIR; exec $$miri test -p tidegate-link --lib --locked mailbox; fi; \
+			exec $(STAMP) miri -- env CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri $$miri test -p tidegate-link --lib --locked mailbox; fi; \
 	done; echo "miri is not installed, its tests are left out (rustup +nightly component add miri)"
 
-repeat: ## run the tests of the crates many times beside a busy loop: hours (REPEAT="--often 50 cli/run": fewer times, some programs)
+repeat: ## run the tests of the crates many times beside a busy loop: hours (REPEAT="--often 50 cli/it": fewer times, some programs)
 	@CARGO="$(CARGO)" $(PYTHON) scripts/repeat.py $(REPEAT)
 
-system: build ## whole-system tests: real MPI programs over the provider
-	@$(PYTHON) scripts/setup.py tests
-	@$(PYTEST) tests -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
+provider: ## the provider alone, as it is released
+	$(CARGO) build --release --locked -p tidegate-ofi
+	@mkdir -p $(PRODUCT)/lib
+	@cmp -s $(RELEASE)/libtidegate_fi.so $(PRODUCT)/lib/libtidegate-fi.so || install -m 755 $(RELEASE)/libtidegate_fi.so $(PRODUCT)/lib/libtidegate-fi.so
 
-test-full: build ## the whole matrix of suites, ranks and schemes, all figures at reduced size, larger worlds of flow control; the table is build/test-full.md
+# With the features of the workspace, so that the tests of the crates find all of it compiled.
+command:
+	$(CARGO) build --workspace --locked
+	@mkdir -p $(PRODUCT)/bin
+	@cmp -s $(CARGO_TARGET_DIR)/debug/tidegate $(PRODUCT)/bin/tidegate || install -m 755 $(CARGO_TARGET_DIR)/debug/tidegate $(PRODUCT)/bin/tidegate
+
+system: provider command ## whole-system tests: real MPI programs over the provider (PYTEST_OPTIONS="-k pressure": some of them)
+	@$(PYTHON) scripts/setup.py tests
+	@TESTED_PRODUCT=$(CURDIR)/$(PRODUCT) $(PYTEST) tests -n 3 --dist worksteal $(PYTEST_OPTIONS)
+
+test-full: build ## all parts with stamps, the whole matrix of suites, ranks and schemes, larger worlds of flow control; the table is build/test-full.md
+	@$(MAKE) --no-print-directory STAMPS=--always unit loom miri
 	TIDEGATE_EXPLORE=all $(CARGO) test -p tidegate-flow --locked
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)

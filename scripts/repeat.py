@@ -8,41 +8,15 @@ being part of a test program's, such as run.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
 
+from harness.crates import Program, programs
 from harness.paths import BUILD, ROOT
 
 CRATES_WITH_PROCESSES = ("link", "ofi", "cli")
 OUTPUT = BUILD / "repeat"
-
-
-@dataclass(frozen=True)
-class Program:
-    """One test program."""
-
-    crate: Path
-    name: str
-    path: Path
-
-    @property
-    def title(self) -> str:
-        return f"{self.crate.name}/{self.name}"
-
-
-def programs() -> list[Program]:
-    """All test programs, built."""
-    command = [os.environ.get("CARGO", "cargo"), "test", "--workspace", "--no-run", "--locked", "--message-format=json-render-diagnostics"]
-    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
-    messages = [json.loads(line) for line in built.splitlines()]
-    made = [message for message in messages if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]]
-    return sorted((Program(Path(message["manifest_path"]).parent, message["target"]["name"], Path(message["executable"])) for message in made),
-                  key=lambda program: program.title)
 
 
 def repeat(program: Program, times: int) -> int:

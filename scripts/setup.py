@@ -152,8 +152,8 @@ def make_mpi4py_tests() -> None:
 def main() -> None:
     """Installs what the named purpose needs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("purpose", choices=["unit", "mpi", "tests", "optional"],
-                        help="unit: what the tests of the crates need; mpi: the MPIs; tests: also the test suites; optional: also the "
+    parser.add_argument("purpose", choices=["unit", "quick", "mpi", "tests", "optional"],
+                        help="unit: what the tests of the crates need; quick: MPICH and the test runner; mpi: the MPIs; tests: also the test suites; optional: also the "
                              "system's libfabric and Open MPI, and Chromium")
     purpose = parser.parse_args().purpose
     missing = missing_packages()
@@ -161,6 +161,10 @@ def main() -> None:
         install_packages(missing)
     if purpose == "unit":
         install_libfabric()
+        return
+    if purpose == "quick":
+        make_environment("mpich")
+        make_environment("tests")
         return
     if purpose == "optional":
         install_packages(OPTIONAL_PACKAGES)

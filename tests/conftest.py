@@ -1,6 +1,6 @@
 """Whole-system tests: real MPI programs over the built provider.
 
-`--full` adds the whole matrix of `make test-full`. `--fabric tcp` or `shm` runs the same programs over libfabric's own
+`--full` adds the whole matrix of `make test-full`, `--quick` leaves what `make quick` runs. `--fabric tcp` or `shm` runs the same programs over libfabric's own
 providers: a test that fails there as well is no fault of Tidegate's.
 """
 
@@ -46,15 +46,27 @@ ALONE = 1
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run the whole matrix")
+    parser.addoption("--quick", action="store_true", help="run a few tests, under MPICH alone")
     parser.addoption("--table", type=Path, metavar="FILE", help="write a table of all results to FILE (Markdown)")
     parser.addoption("--fabric", choices=[item.value for item in Fabric], default=Fabric.TIDEGATE.value, help="what carries the messages")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen = items[:]
     if not config.getoption("--full"):
-        chosen = [item for item in items if not item.get_closest_marker("full")]
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        chosen = [item for item in chosen if not item.get_closest_marker("full")]
+    if config.getoption("--quick"):
+        chosen = [item for item in chosen if item.get_closest_marker("quick") and is_of_mpich(item)]
+    if len(chosen) < len(items):
+        kept = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
+
+
+def is_of_mpich(item: pytest.Item) -> bool:
+    """Whether a test needs no other MPI: `name` is that of its MPI, where it has one."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return parameters.get("name", "mpich") == "mpich"
 
 
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:

@@ -19,6 +19,7 @@ END_SECONDS = 20
 """A job with a dead rank must have ended by then; most of it is the launcher's own time."""
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("scheme", ["none", "static", "dynamic"])
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_a_killed_rank_ends_the_job_and_the_next_one_runs(jobs, name, scheme):

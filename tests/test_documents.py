@@ -27,6 +27,7 @@ def names() -> set[str]:
     return {path.name for folder in folders for path in (ROOT / folder).rglob("*") if "target" not in path.parts}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_file_named_exists(document, names):
     text = document.read_text()
@@ -41,6 +42,7 @@ def test_every_file_named_exists(document, names):
     assert not missing, f"{document.name} names what is not there: {sorted(missing)}"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_make_target_named_exists(document):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

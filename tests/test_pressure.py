@@ -77,6 +77,7 @@ def test_a_flood_ends_within_the_bound(jobs, name, flood):
     withstands(jobs, mpis.WHEELS[name](), flood)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("scheme", ["none", "static"])
 def test_the_bound_holds_under_every_scheme(jobs, scheme):
     withstands(jobs, mpis.mpich(), Flood("flood", "order", 2, 20000, 1024), SCHEME=scheme)

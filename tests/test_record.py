@@ -65,6 +65,7 @@ def check(trace: dict, counters: dict) -> None:
     check_replay(trace)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_a_trace_has_every_message_of_a_job_and_replays(name, tmp_path):
     # Posted receives, wildcards that probe and claim, messages to oneself, synchronous ones, all lengths.

@@ -34,6 +34,7 @@ def job(mpi, ranks: int, program: list) -> list:
     return [mpi.launcher, "-n", str(ranks), mpi.compile(program[0]), *program[1:]]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
     mpi, report = mpis.WHEELS[name](), tmp_path / "run.json"
@@ -94,6 +95,7 @@ def test_counters_of_a_killed_job_are_reported(tmp_path):
     assert found["exit_code"] == done.status
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_the_printed_environment_makes_the_mpi_use_tidegate(name, tmp_path):
     mpi = mpis.WHEELS[name]()
@@ -123,6 +125,7 @@ def test_messages_that_went_past_tidegate_are_no_report_of_zeros(name, words, se
     assert found["used"] == "endpoints" and setting in found["reasons"][0]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_what_the_provider_says_is_the_reason_that_the_report_gives(name, tmp_path):
     # The launcher gives the ranks another value than the environment that was checked.

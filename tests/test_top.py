@@ -89,6 +89,7 @@ def slow(place: Path) -> Iterator[subprocess.Popen]:
         yield job
 
 
+@pytest.mark.quick
 def test_a_running_job_is_found_and_who_holds_it_up(slow, place):
     # A rank that opened its endpoint between the two looks has no rates, and waits for less than all of the time.
     found = job_once(place, slow, lambda found: found["roots"] and found["roots"][0]["holds_up"] == RANKS - 1 and found["processes"][0]["rates"])

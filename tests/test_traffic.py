@@ -3,14 +3,17 @@ cores."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from conftest import POSTED, POSTED_FEW, PROGRAMS, SMALLEST, Jobs, posted
 from harness import mpi as mpis
 from harness.mpi import Fabric
+from harness.pairs import pairs
 
 SCHEMES = ["none", "static", "dynamic"]
 TRAFFIC, STORM, QUIET, BUSY, MATCHED = (PROGRAMS / name for name in ("traffic.c", "storm.c", "quiet.c", "busy.c", "ssend_mrecv.c"))
-SMALL, LARGE = 4097, 4194304
+SMALL, MIDDLE, LARGE = 4097, 200003, 4194304
 """Largest message of a run, in bytes."""
 
 
@@ -18,11 +21,55 @@ def wheel(name: str):
     return mpis.WHEELS[name]()
 
 
-@pytest.mark.parametrize("slots", [{}, SMALLEST], ids=["default", "smallest"])
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", mpis.WHEELS)
-def test_every_byte_arrives_in_order(jobs, name, scheme, slots):
-    jobs.succeed(wheel(name), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME=scheme, **slots)
+FLOWS = {
+    **{scheme: {"SCHEME": scheme} for scheme in SCHEMES},
+    # Refused packets are tried again.
+    "refuse_third": {"SCHEME": "refuse_third"},
+    **{name: POSTED[name] for name in POSTED_FEW},
+}
+WAYS: dict[str, tuple[int, dict]] = {
+    "usual": (SMALL, {}),
+    "rendezvous": (SMALL, {"EAGER_SIZE": "64"}),
+    "thread": (MIDDLE, {"PROGRESS": "thread"}),
+    "single": (MIDDLE, {"RENDEZVOUS": "single"}),
+    "small-chunks": (MIDDLE, {"CHUNK_SIZE": "4k"}),
+    "auto": (LARGE, {}),
+    "bounced": (LARGE, {"BULK": "bounced"}),
+    "mailbox": (LARGE, {"BULK": "mailbox"}),
+}
+"""How long messages travel: the largest one, and the settings."""
+AMOUNTS = {SMALL: ("4", "40"), MIDDLE: ("3", "20"), LARGE: ("2", "12")}
+"""Rounds, and messages of a round to each rank, by the largest one."""
+
+
+CHOSEN = pairs(mpis.WHEELS, FLOWS, WAYS, meet=[(0, 1), (0, 2)])
+
+
+def travels(jobs, name: str, flow: str, way: str) -> None:
+    largest, settings = WAYS[way]
+    ranks = 4 if largest == SMALL else 3
+    jobs.succeed(wheel(name), ranks, [TRAFFIC, *AMOUNTS[largest], str(largest), "1"], **FLOWS[flow], **settings)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("name", "flow", "way"), CHOSEN)
+def test_every_byte_arrives_in_order(jobs, name, flow, way):
+    """Every MPI meets every scheme and every way of long messages; schemes and ways meet in `make test-full`."""
+    travels(jobs, name, flow, way)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("name", "scheme"), [
+    *zip(mpis.WHEELS, SCHEMES, strict=True), *(pytest.param(*both, marks=pytest.mark.full) for both in product(mpis.WHEELS, SCHEMES) if both not in zip(mpis.WHEELS, SCHEMES)),
+])
+def test_every_byte_arrives_in_order_with_the_fewest_slots(jobs, name, scheme):
+    jobs.succeed(wheel(name), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME=scheme, **SMALLEST)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "flow", "way"), [values for values in product(mpis.WHEELS, FLOWS, WAYS) if values not in CHOSEN])
+def test_every_byte_arrives_in_order_under_every_mpi_scheme_and_way(jobs, name, flow, way):
+    travels(jobs, name, flow, way)
 
 
 @pytest.mark.parametrize(("scheme", "count", "length", "slots"), [("static", 6, 1, SMALLEST), ("dynamic", 6, 1, SMALLEST), ("dynamic", 200, 64, {})])
@@ -35,23 +82,6 @@ def test_what_was_sent_has_left_before_its_sender_falls_silent(jobs, name, schem
 def test_who_sends_little_to_ranks_that_compute_is_not_held_up(jobs, name):
     """There are more ranks than cores, so that each call of a sender that gives the processor away takes milliseconds."""
     jobs.succeed(wheel(name), 4, [BUSY, "3"])
-
-
-@pytest.mark.parametrize("name", mpis.WHEELS)
-def test_refused_packets_are_tried_again(jobs, name):
-    jobs.succeed(wheel(name), 3, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME="refuse_third")
-
-
-@pytest.mark.parametrize("beside", [{"PROGRESS": "thread"}, {"RENDEZVOUS": "single"}, {"CHUNK_SIZE": "4k"}], ids=["thread", "single", "small-chunks"])
-@pytest.mark.parametrize("name", mpis.WHEELS)
-def test_every_byte_arrives_in_order_however_long_messages_are_taken(jobs, name, beside):
-    jobs.succeed(wheel(name), 3, [TRAFFIC, "3", "20", "200003", "1"], **beside)
-
-
-@posted(POSTED_FEW)
-@pytest.mark.parametrize("name", mpis.WHEELS)
-def test_every_byte_arrives_in_order_in_posted_buffers(jobs, name, buffers):
-    jobs.succeed(wheel(name), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], **buffers)
 
 
 @posted(["rnr-1", "preposted-1", "shared_window-1"])
@@ -70,16 +100,7 @@ def test_eight_ranks_with_and_without_piggybacking(jobs, scheme, piggyback):
     jobs.succeed(wheel("mpich"), 8, [TRAFFIC, "4", "30", "70000", "2"], SCHEME=scheme, PIGGYBACK=piggyback, SLOTS=16)
 
 
-@pytest.mark.parametrize("bulk", ["auto", "bounced", "mailbox"])
-@pytest.mark.parametrize("name", mpis.WHEELS)
-def test_bulk_data_arrives_whichever_way_it_goes(jobs, name, bulk):
-    jobs.succeed(wheel(name), 3, [TRAFFIC, "2", "12", str(LARGE), "3"], BULK=bulk)
-
-
-def test_everything_by_rendezvous(jobs):
-    jobs.succeed(wheel("mpich"), 4, [TRAFFIC, "2", "30", str(SMALL), "4"], EAGER_SIZE="64")
-
-
+@pytest.mark.quick
 def test_thirty_two_ranks_finish_on_few_cores(jobs):
     jobs.succeed(wheel("mpich"), 32, [STORM, "10", "20"], timeout=120)
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-LIBRARY_FOLDER = BUILD / "lib"
+PRODUCT = Path(os.environ.get("TESTED_PRODUCT") or BUILD)
+"""Where `lib` and `bin` of what is tried are: `make test` has a folder of its own, since its command is not optimised."""
+LIBRARY_FOLDER = PRODUCT / "lib"
 PROVIDER = LIBRARY_FOLDER / "libtidegate-fi.so"
-TIDEGATE = BUILD / "bin" / "tidegate"
+TIDEGATE = PRODUCT / "bin" / "tidegate"
 MPIS = ROOT / ".mpi"
 REQUIREMENTS = ROOT / "scripts" / "requirements"
 MPI4PY_TESTS = MPIS / "mpi4py-tests"

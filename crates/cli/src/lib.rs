@@ -51,7 +51,7 @@ pub mod trace;
 pub mod tuning;
 
 #[cfg(test)]
-#[path = "../tests/support/script.rs"]
+#[path = "../tests/it/script.rs"]
 mod script;
 
 use std::process::ExitCode;

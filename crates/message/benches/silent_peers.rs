@@ -4,7 +4,7 @@
 //! `cargo bench -p tidegate-message --bench silent_peers`. Bytes are those that endpoint and flow control have on the
 //! heap, mailbox and address vector apart (docs/benchmarks.md).
 
-#[path = "../tests/support/mirror.rs"]
+#[path = "../tests/peers/mirror.rs"]
 mod mirror;
 
 use mirror::{Counting, endpoint, live_bytes, talk};

@@ -420,7 +420,9 @@ mod tests {
             ("ports", "40010-40000"),
         ] {
             let said = with(name, value).unwrap_err();
-            assert!(said.contains(&format!("FI_TIDEGATE_{} is \"{value}\"", name.to_uppercase())), "{said}");
+            let row = TABLE.iter().find(|row| row.name == name).unwrap();
+            let expected = format!("FI_TIDEGATE_{} is \"{value}\", but must be {}", name.to_uppercase(), row.allowed);
+            assert!(said.contains(&expected), "{said}");
         }
     }
 

@@ -1,0 +1,11 @@
+//! The command `tidegate` from outside, and what its files and pages promise.
+
+mod script;
+
+mod fabric;
+mod man;
+mod pages;
+mod run;
+mod scenario;
+mod scenario_errors;
+mod walkthrough;

@@ -1,0 +1,24 @@
+//! The public `Endpoint` over an in-memory network: tests that read as sentences.
+
+mod atomics;
+mod bounds;
+mod carried;
+mod closing;
+mod death;
+mod eager;
+mod fences;
+mod hostile;
+mod liveness;
+mod looking;
+mod matching;
+mod multi_receive;
+mod myself;
+mod pressure;
+mod programs;
+mod reference;
+mod remote_programs;
+mod rendezvous;
+mod rma;
+mod timing;
+mod transfers;
+mod turns;

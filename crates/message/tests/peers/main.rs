@@ -1,0 +1,9 @@
+//! What an endpoint costs that has many peers. A program of its own: its allocator counts bytes.
+
+mod mirror;
+
+mod departed;
+mod silent;
+
+#[global_allocator]
+static COUNTING: mirror::Counting = mirror::Counting;

@@ -1,0 +1,115 @@
+//! Phases, patterns and traces.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tidegate_flow::SchemeName;
+use tidegate_message::Counter;
+use tidegate_sim::workload::collective::Alltoall;
+use tidegate_sim::workload::{Communicator, HALO, Pattern, Phase, Phases, Trace, Traffic};
+use tidegate_sim::{Part, Rank, Tag, Task, Time};
+
+use super::support::{all_flows, job, mailbox, run};
+
+#[test]
+fn every_pattern_delivers_all_its_messages_under_every_scheme() {
+    let patterns = [
+        Pattern::Random,
+        Pattern::Permutation,
+        Pattern::Incast { root: 3 },
+        Pattern::CyclicShift,
+        Pattern::Transpose,
+        Pattern::Pairs,
+    ];
+    for pattern in patterns {
+        let traffic = Traffic::new(pattern, 8, 6, 11);
+        let messages: u64 = (0..8).map(|member| u64::from(traffic.incoming(member))).sum();
+        let program = move |task: Task| {
+            let traffic = traffic.clone();
+            async move { traffic.run(&Communicator::world(&task), 700, 2).await }
+        };
+        for flow in all_flows() {
+            let outcome = run(job(8, flow), &program);
+            assert_eq!(outcome.counter(Counter::BytesReceived), messages * 700, "{pattern:?}");
+        }
+    }
+}
+
+#[test]
+fn idle_ranks_have_no_part_in_a_phase_and_credits_follow_who_works() {
+    let phases = Phases {
+        phases: [Phase { active: 8, operations: 2 }, Phase { active: 4, operations: 30 }].into(),
+        block: 2048,
+        form: Alltoall::Plain,
+        watched: [1..4, 4..8].into(),
+    };
+    let program = move |task: Task| {
+        let phases = phases.clone();
+        async move { phases.run(&Communicator::world(&task)).await }
+    };
+    let outcome = run(job(8, mailbox(SchemeName::Dynamic, 30, 2, false)), &program);
+    let times = |operation| outcome.samples_of("alltoall").filter(|sample| sample.index == operation).count();
+    assert_eq!((times(0), times(1), times(2), times(31)), (8, 8, 4, 4));
+    let median = |operation: u64, range: u64| {
+        let mut found = outcome.samples_of("credits median").filter(|sample| sample.index == 2 * operation + range);
+        found.next().expect("rank 0 watches").value
+    };
+    // An equal share is 28 credits. Credits towards the active ranks grow by what idle senders do not need; credits
+    // towards the idle ranks do not change.
+    let most = |range| (2..32).map(|operation| median(operation, range)).fold(0.0, f64::max);
+    assert!(most(0) > 42.0, "credits towards those who work stay at {}", most(0));
+    assert!(most(1) <= 28.0, "credits towards the idle grow to {}", most(1));
+    assert_eq!(outcome.samples_of("credits maximum").count(), 2 * 32);
+}
+
+#[test]
+fn a_trace_is_replayed_under_every_scheme() {
+    let trace = Trace::parse(HALO).expect("a legal trace");
+    let (messages, bytes) = trace.messages();
+    let program = move |task: Task| {
+        let trace = trace.clone();
+        async move { trace.replay(&task).await }
+    };
+    for flow in all_flows() {
+        let outcome = run(job(16, flow), &program);
+        assert_eq!(outcome.counter(Counter::BytesReceived), bytes);
+        let sent = outcome.counter(Counter::MessagesEager) + outcome.counter(Counter::MessagesRendezvous);
+        assert_eq!(sent, messages);
+        assert!(outcome.time >= Time::from_microseconds(5 * 20), "five steps of 20 µs of computing");
+    }
+}
+
+#[test]
+fn operations_of_a_trace_wait_for_what_they_require() {
+    let text = "
+        num_ranks 2
+        rank 0 {
+            slow: calc 500000
+            early: send 8b to 1 tag 1
+            late: send 8b to 1 tag 2
+            late requires slow
+            early irequires slow  // has begun at once
+        }
+        rank 1 { }";
+    let text = text.replace("rank 1 { }", "");
+    let trace = Trace::parse(&text).expect("a legal trace");
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let seen = order.clone();
+    let program = move |task: Task| {
+        let (trace, seen) = (trace.clone(), seen.clone());
+        async move {
+            trace.replay(&task).await;
+            if task.rank() == Rank(1) {
+                let part = task.allocate(8);
+                for tag in [Tag(1), Tag(2)] {
+                    task.receive(Rank(0), tag, part).await;
+                    seen.borrow_mut().push(task.now());
+                }
+                task.send(Rank(0), Tag(9), Part::EMPTY).await;
+            }
+        }
+    };
+    run(job(2, mailbox(SchemeName::Static, 4, 1, false)), &program);
+    let order = order.borrow();
+    assert!(order[1] >= Time::from_microseconds(500), "the late one waits for the computation: {}", order[1]);
+}
