@@ -29,7 +29,7 @@ docs/paper/README.md holds the results with pictures.";
     after_help = HELP
 )]
 pub struct Arguments {
-    /// Names of experiments, such as P-fig4
+    /// Names of experiments, such as P-fig4; `all`: all of them; without any they are listed
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
 
@@ -65,8 +65,8 @@ pub struct Arguments {
     ])]
     pub redraw: bool,
 
-    /// Use runs in DIR/.runs that other versions of the simulator did, where this version has none; the report says so
-    #[arg(long, requires = "out")]
+    /// Use kept runs that other versions of the simulator did, where this version has none; the report says so
+    #[arg(long)]
     pub reuse_older: bool,
 
     /// Print JSON instead of tables
@@ -85,6 +85,14 @@ pub struct Arguments {
     /// Runs at the same time; one with 1024 processes takes up to 4 GiB [default: as many as processors]
     #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
     pub jobs: Option<u64>,
+}
+
+impl Arguments {
+    /// Whether they say how to run something.
+    pub(crate) fn is_about_runs(&self) -> bool {
+        let has_value = self.noise.is_some() || self.out.is_some() || self.seeds.is_some() || self.jobs.is_some();
+        has_value || self.quick || self.smallest || self.no_noise || self.reuse_older
+    }
 }
 
 fn percentage(text: &str) -> Result<f64, String> {

@@ -1,5 +1,6 @@
 //! What `tidegate-paper` does.
 
+use std::env;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,14 +24,20 @@ use crate::workshop::{Scale, Stopped, Workshop};
 /// Version of the JSON of `tidegate paper --json`.
 pub const PAPER_SCHEMA: &str = "tidegate-paper/3";
 
+/// How to run everything.
+const ALL: &str = "`tidegate paper all` all: more than ten hours with two processors, minutes with --quick";
+
 /// Runs experiments, or lists them.
 pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
     if let (true, Some(folder)) = (arguments.redraw, &arguments.out) {
         return redraw(folder).map(|()| 0);
     }
     let experiments = chosen(&arguments.ids)?;
-    if arguments.list {
-        return list(&experiments, arguments.json).map(|()| 0);
+    if arguments.list || arguments.ids.is_empty() {
+        if !arguments.list && arguments.is_about_runs() {
+            return Err(Failure::usage(format!("no experiment is named: name some, or {ALL}")));
+        }
+        return list(&experiments, arguments).map(|()| 0);
     }
     let scale = match (arguments.quick, arguments.smallest) {
         (_, true) => Scale::Smallest,
@@ -41,10 +48,12 @@ pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
     let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
     let (seeds, noise) = seeds_and_noise(arguments, scale);
     let workshop = workshop.with_seeds(seeds).with_noise(noise);
-    // The folder is made before the first run, so that the user hears of a wrong name now and not after hours.
-    let reuse = if arguments.reuse_older { Reuse::AnyCode } else { Reuse::SameCode };
-    let open = |folder: &PathBuf| Folder::open(folder, reuse, CODE).map_err(cannot_write(folder));
-    let store = arguments.out.as_ref().map(open).transpose()?;
+    let needs_runs = experiments.iter().any(|experiment| experiment.is_simulated());
+    let kept_in = arguments.out.clone().or_else(|| cache().filter(|_| needs_runs));
+    if kept_in.is_none() && needs_runs {
+        print_line("runs are not kept, because neither XDG_CACHE_HOME nor HOME names a folder");
+    }
+    let store = kept_in.as_ref().map_or(Ok(None), |folder| open(folder, arguments))?;
     let workshop = match &store {
         Some(store) => workshop.with_store(store),
         None => workshop,
@@ -79,12 +88,38 @@ pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
     } else {
         print(summary(&reports, scale).as_bytes())?;
     }
-    if let Some(folder) = &arguments.out {
+    if let Some(folder) = kept_in.filter(|_| store.is_some()) {
         let (done, kept) = bar.counts();
-        print_line(&format!("{done} runs were done, {kept} had been kept in {}", Folder::of(folder).display()));
+        print_line(&format!("{done} runs were done, {kept} had been kept in {}", Folder::of(&folder).display()));
+    }
+    if let Some(folder) = &arguments.out {
         say_page(folder);
     }
     Ok(0)
+}
+
+/// Opens the folder where runs are kept before the first run, so that the user hears of a wrong name now and not after
+/// hours. Says where it is if the user has named none. `None`: it is the user's cache, and cannot be used.
+fn open(folder: &Path, arguments: &Arguments) -> Result<Option<Folder>, Failure> {
+    let reuse = if arguments.reuse_older { Reuse::AnyCode } else { Reuse::SameCode };
+    let opened = Folder::open(folder, reuse, CODE);
+    let place = Folder::of(folder).display().to_string();
+    match opened {
+        Ok(_) if arguments.out.is_none() => print_line(&format!("runs are kept in {place}; with --out DIR below DIR")),
+        Err(error) if arguments.out.is_none() => {
+            print_line(&format!("runs are not kept, because {place} cannot be used: {error}"));
+            return Ok(None);
+        }
+        _ => {}
+    }
+    opened.map(Some).map_err(cannot_write(folder))
+}
+
+/// Tidegate's folder in the user's cache, if there is one.
+fn cache() -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("tidegate"))
 }
 
 /// With how many seeds every case is run, and the percentage of noise.
@@ -149,19 +184,18 @@ fn redraw(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The experiments of these names, in the order of the paper; all if there are none.
+/// The experiments of these names, in the order of the papers; all if there are none, or if one of them is `all`.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
-    for id in ids {
+    let are_all = ids.is_empty() || ids.iter().any(|id| id.eq_ignore_ascii_case("all"));
+    for id in ids.iter().filter(|_| !are_all) {
         if Experiment::find(id).is_none() {
             let near = Experiment::ALL.iter().map(|experiment| experiment.id);
             let near = near.max_by(|one, other| likeness(id, one).total_cmp(&likeness(id, other))).unwrap_or_default();
-            let hint =
-                format!("there is no experiment {id}; did you mean {near}? `tidegate paper --list` lists them all");
+            let hint = format!("there is no experiment {id}; did you mean {near}? `tidegate paper` lists them all");
             return Err(Failure::usage(hint));
         }
     }
-    let wanted =
-        |experiment: &&Experiment| ids.is_empty() || ids.iter().any(|id| id.eq_ignore_ascii_case(experiment.id));
+    let wanted = |experiment: &&Experiment| are_all || ids.iter().any(|id| id.eq_ignore_ascii_case(experiment.id));
     Ok(Experiment::ALL.iter().filter(wanted).collect())
 }
 
@@ -169,8 +203,8 @@ fn likeness(one: &str, other: &str) -> f64 {
     strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
 }
 
-fn list(experiments: &[&Experiment], as_json: bool) -> Result<(), Failure> {
-    if as_json {
+fn list(experiments: &[&Experiment], arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.json {
         let each = |experiment: &&Experiment| json!({ "id": experiment.id, "title": experiment.title, "section": experiment.section });
         return print_json(&json!({
             "schema": PAPER_SCHEMA, "experiments": experiments.iter().map(each).collect::<Vec<_>>(),
@@ -185,6 +219,9 @@ fn list(experiments: &[&Experiment], as_json: bool) -> Result<(), Failure> {
             format!("{} {}", experiment.paper(), experiment.section).trim_start(),
             experiment.title
         );
+    }
+    if !arguments.list {
+        let _ = writeln!(text, "\n`tidegate paper P-fig4` runs one of them, {ALL}.");
     }
     print(text.as_bytes())
 }

@@ -7,9 +7,10 @@ use std::fmt;
 use tidegate_sim::{FinishedRun, Measurement, NoStore, RunClaim, RunKey, RunStore};
 
 use crate::experiment::Experiment;
+use crate::progress::Silent;
 use crate::report::Report;
 use crate::run::CODE;
-use crate::workshop::{Scale, Silent, Workshop};
+use crate::workshop::{Scale, Workshop};
 
 /// A run that an experiment wants, and that nobody has kept; or why it cannot be judged at all.
 #[derive(Clone, Debug, PartialEq, Eq)]

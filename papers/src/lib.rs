@@ -4,6 +4,7 @@
 //! * [`Experiment`]: a figure, as a function from a [`Workshop`] to a [`Report`]; `figures/` has all of them;
 //! * `run/`: what is run for a point of a figure, on what; `runs.rs`: one case with every seed;
 //! * `workshop.rs`: runs cases with every seed, in parallel, each once; `forecast.rs`: how long they take;
+//!   `progress.rs`: how they get on;
 //! * `curve.rs`: curves over the size of a mailbox, which most figures consist of;
 //! * `report.rs`: what an experiment found; `judge.rs`: statements judged again from the runs that a report holds;
 //!   `assumptions.rs`: what its machine assumes;
@@ -21,6 +22,7 @@ mod figures;
 mod forecast;
 mod judge;
 pub mod output;
+mod progress;
 mod report;
 mod run;
 mod runs;
@@ -29,9 +31,10 @@ mod workshop;
 pub use assumptions::Assumption;
 pub use experiment::Experiment;
 pub use judge::NotKept;
+pub use progress::{Progress, Silent};
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
 pub use run::CODE;
-pub use workshop::{Progress, RunTime, SEARCH, Scale, Silent, Stopped, Workshop};
+pub use workshop::{RunTime, SEARCH, Scale, Stopped, Workshop};
 
 use std::process::ExitCode;
 

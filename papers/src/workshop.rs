@@ -10,11 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidegate_cli::progress::{Bar, Source};
+use tidegate_cli::progress::Source;
 use tidegate_sim::{FinishedRun, Measurement, NoStore, Noise, RunKey, RunStore, SimulationError, Time};
 
 use crate::experiment::Experiment;
 use crate::forecast::{Forecast, Size};
+use crate::progress::Progress;
 use crate::report::{Report, RunReport};
 use crate::run::CODE;
 use crate::run::case::Case;
@@ -50,40 +51,6 @@ impl Scale {
             Scale::Smallest => smallest,
         }
     }
-}
-
-/// Told how runs get on, from any thread.
-pub trait Progress: Sync {
-    /// `runs` more runs will follow, in addition to those expected before.
-    fn expect(&self, runs: usize);
-    /// One of these runs has ended, or was found among those that are kept.
-    fn finish(&self, run: &str, source: Source);
-    /// How long the runs that are left will take, if that can be told; said again whenever one has ended.
-    fn remaining(&self, time: Option<Duration>);
-}
-
-impl Progress for Bar {
-    fn expect(&self, runs: usize) {
-        Bar::expect(self, runs);
-    }
-
-    fn finish(&self, run: &str, source: Source) {
-        Bar::finish(self, run, source);
-    }
-
-    fn remaining(&self, time: Option<Duration>) {
-        Bar::remaining(self, time);
-    }
-}
-
-/// Reports no progress.
-#[derive(Clone, Copy, Debug)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn expect(&self, _runs: usize) {}
-    fn finish(&self, _run: &str, _source: Source) {}
-    fn remaining(&self, _time: Option<Duration>) {}
 }
 
 /// How long a run took. This depends on the machine, so it is no part of a report.
@@ -240,6 +207,7 @@ impl<'a> Workshop<'a> {
     ) -> Result<(), Stopped<E>> {
         let cases = self.plan(experiments);
         self.enqueue(&cases);
+        self.say_how_long();
         self.state().is_open = true;
         thread::scope(|scope| {
             for _ in 0..self.jobs {
@@ -455,6 +423,17 @@ impl<'a> Workshop<'a> {
         self.progress.finish(&format!("{}, seed {}", item.case, item.key.seed), source);
     }
 
+    /// Says how long it takes, before anything has begun.
+    fn say_how_long(&self) {
+        let state = self.state();
+        let (runs, left) = (state.pending.len(), state.pending.iter().map(|item| &item.size));
+        let time = Forecast::beforehand(left, self.jobs);
+        drop(state);
+        if runs > 0 {
+            self.progress.begin(runs, self.jobs, time);
+        }
+    }
+
     /// Says how long it still takes.
     fn tell_remaining(&self) {
         let state = self.state();
@@ -500,6 +479,7 @@ impl Drop for Watch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::progress::Silent;
 
     /// Listing lets experiments run on measurements that stand for none, which must not make them panic.
     #[test]

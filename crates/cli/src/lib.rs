@@ -16,7 +16,7 @@
 //! * [`html`]: recordings as one HTML file;
 //! * [`tag`]: what the match bits of each MPI say;
 //! * [`scenario`]: a TOML file into simulations;
-//! * [`parallel`], [`progress`], [`store`]: runs of the simulator side by side, how they get on, and where they are kept;
+//! * [`parallel`], [`progress`], [`store`]: runs of the simulator side by side, how they get on, where they are kept;
 //! * [`files`]: files that commands write;
 //! * [`plan`]: how much memory the job of a trace needs; [`calibrate`]: what this machine costs;
 //! * [`command`]: one file per command, putting the above together.

@@ -3,7 +3,7 @@
 //!
 //! `TIDEGATE_BLESS=1 cargo test -p tidegate-cli --test man` writes those parts anew.
 
-#[path = "support/manual.rs"]
+#[path = "it/manual.rs"]
 mod manual;
 
 use std::fmt::Write;

@@ -331,7 +331,8 @@ pub(crate) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workshop::{Scale, Silent};
+    use crate::progress::Silent;
+    use crate::workshop::Scale;
     use tidegate_sim::workload::{Benchmark, Operation};
 
     #[test]

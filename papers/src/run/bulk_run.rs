@@ -1,5 +1,5 @@
-//! [`BulkRun`]: a case that is a job of bulk transfers on one of B's machines (`tidegate_sim::bulk_machine`), where the other
-//! cases are jobs of processes with endpoints.
+//! [`BulkRun`]: a case that is a job of bulk transfers on one of B's machines (`tidegate_sim::bulk_machine`), where the
+//! other cases are jobs of processes with endpoints.
 
 use std::fmt;
 

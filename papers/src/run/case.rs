@@ -240,7 +240,7 @@ impl Case {
     }
 
     /// How many processes there are.
-    fn processes(&self) -> u32 {
+    pub fn processes(&self) -> u32 {
         match &self.machine {
             Machine::Cluster(cluster) => return cluster.processes(),
             Machine::Dragonfly(grove) => return grove.processes(),

@@ -1,4 +1,5 @@
-//! Programs of cases beside those of [`Operation`](tidegate_sim::workload::Operation): NAS benchmarks and patterns of traffic.
+//! Programs of cases beside those of [`Operation`](tidegate_sim::workload::Operation): NAS benchmarks and patterns
+//! of traffic.
 //!
 //! Each begins with a barrier; then every process records its time in microseconds as the sample `time`.
 

@@ -1,8 +1,5 @@
-//! `tidegate-paper.1` lists the options that there are. `TIDEGATE_BLESS=1 cargo test -p tidegate-papers --test man`
+//! `tidegate-paper.1` lists the options that there are. `TIDEGATE_BLESS=1 cargo test -p tidegate-papers --test it man`
 //! writes that part of the page.
-
-#[path = "../../crates/cli/tests/support/manual.rs"]
-mod manual;
 
 use std::path::Path;
 use std::{env, fs};
@@ -10,6 +7,8 @@ use std::{env, fs};
 use clap::CommandFactory;
 use tidegate_papers::arguments::Arguments;
 use tidegate_papers::command::PAPER_SCHEMA;
+
+use crate::manual;
 
 #[test]
 fn the_page_lists_the_options_and_names_the_schema() {
@@ -21,7 +20,7 @@ fn the_page_lists_the_options_and_names_the_schema() {
     if env::var_os("TIDEGATE_BLESS").is_some() {
         fs::write(&path, should).unwrap();
     } else {
-        let remedy = "TIDEGATE_BLESS=1 cargo test -p tidegate-papers --test man";
+        let remedy = "TIDEGATE_BLESS=1 cargo test -p tidegate-papers --test it man";
         assert!(is == should, "tidegate-paper.1 is out of date: {remedy}");
     }
     assert!(is.contains(&manual::roff(PAPER_SCHEMA)), "{PAPER_SCHEMA}");
