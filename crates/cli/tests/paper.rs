@@ -61,8 +61,10 @@ fn without_the_program_it_says_how_to_get_it() {
     }
     for option in ["--help", "-h"] {
         let output = installation.paper(&[option]);
-        let said = text(&output.stdout);
-        assert!(said.contains("make papers") && said.contains("lists the experiments"), "{said}");
+        // Help is broken into lines.
+        let said = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        let (remedy, promise) = ("`cargo install --path papers` installs it", "it lists the experiments");
+        assert!(said.contains(remedy) && said.contains(promise), "{said}");
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
 }
