@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidegate_sim::experiment::Benchmark;
+use tidegate_sim::workload::Benchmark;
 use tidegate_sim::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology, Ways};
 
 use super::buffers::{self, BufferFields};

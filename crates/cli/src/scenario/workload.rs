@@ -4,12 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tidegate_sim::experiment::{Benchmark, Operation};
 use tidegate_sim::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter, barrier,
 };
-
 use tidegate_sim::workload::nas::{Nas, Variation};
+use tidegate_sim::workload::{Benchmark, Operation};
 use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic, write_goal};
 use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
 

@@ -11,8 +11,8 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use crate::arguments::SimArguments;
-use crate::experiment::files::csv;
 use crate::failure::Failure;
+use crate::files::csv;
 use crate::scenario::{Draft, FABRIC_FIELDS, FIELDS, Field, File};
 
 pub use fabric::FABRIC_SCHEMA;
