@@ -23,6 +23,7 @@
 //! * `bulk_machine/`: nodes whose receiving is dearer than sending, with the decisions of `tidegate_bulk`;
 //! * `calibration.rs`: the times that the machine's parameters are calibrated to;
 //! * `checker/`: what must hold in every run;
+//! * `goal.rs`, `run_spec/`: the description of a run, as files have it;
 //! * `experiment/`: the figures and tables of the papers.
 
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ pub mod cycle;
 mod event_queue;
 pub mod experiment;
 mod flight;
+pub mod goal;
 mod link;
 mod local;
 pub mod network;
@@ -54,6 +56,7 @@ mod process;
 mod random;
 mod rendezvous;
 mod router;
+pub mod run_spec;
 mod simulation;
 mod slots;
 mod task;

@@ -11,10 +11,10 @@ use crate::arguments::PlanArguments;
 use crate::experiment::progress::Bar;
 use crate::experiment::store::{Folder, Reuse};
 use crate::failure::Failure;
-use crate::goal;
 use crate::plan::machine::Machine;
 use crate::plan::runs::{Outcomes, Permits, Runs};
 use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, longer_than, scale};
+use tidegate_sim::goal;
 
 /// Finds the least memory for a trace.
 pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {

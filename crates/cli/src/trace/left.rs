@@ -10,7 +10,7 @@ use tidegate_fi::trace::process::{SUFFIX, UNKNOWN, VERSION, Word};
 use tidegate_link::Address;
 use tidegate_link::journal::Left;
 
-use crate::goal::WORK_MOST;
+use tidegate_sim::goal::WORK_MOST;
 
 /// The address of an endpoint, as bytes.
 pub type Place = [u8; Address::BYTES];

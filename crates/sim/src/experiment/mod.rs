@@ -80,7 +80,7 @@ pub use assumptions::Assumption;
 pub use estimate::Estimate;
 pub use judge::NotKept;
 pub use measurement::{Bulk, Carried, Measurement, Note, Stop};
-pub use operation::{Benchmark, Operation};
+pub use operation::{Benchmark, Mixed, Operation};
 pub use parallel::parallel;
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
 pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime, SEARCH};

@@ -219,7 +219,8 @@ impl Program for Benchmark {
 /// An all-to-all amid a program that sends messages of many lengths: after the warm-up every process sends each other
 /// one message of a random length. So each pair begins what counts with credits of its own, whatever the scheme; equal
 /// messages alone would leave all pairs with the same, and either all of the next messages stall or none.
-pub(super) struct Mixed(pub Benchmark);
+#[derive(Clone, Copy, Debug)]
+pub struct Mixed(pub Benchmark);
 
 impl Program for Mixed {
     fn start(&self, task: Task) -> Run {

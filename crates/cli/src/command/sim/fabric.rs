@@ -6,7 +6,7 @@ use tidegate_sim::experiment::{Estimate, Progress, Source, parallel};
 
 use super::Shown;
 use crate::experiment::progress::Bar;
-use crate::scenario::{Fabric, FabricDraft, Sweep};
+use tidegate_sim::run_spec::{Fabric, FabricDraft, Sweep};
 
 /// Version of their JSON.
 pub const FABRIC_SCHEMA: &str = "tidegate-fabric/1";

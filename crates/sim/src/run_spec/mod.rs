@@ -1,18 +1,23 @@
-//! A TOML file into simulations.
+//! The one description of a simulated run: what `tidegate sim FILE` reads, `tidegate plan` changes, and the papers'
+//! figures sweep over.
 //!
-//! A file describes either jobs, whose processes exchange messages, or, where it has a table `[fabric]`, a network of
-//! thousands of nodes under load. Every field is one entry of a table: its name, what it means, its default, and how it
+//! A file describes runs of one of the simulator's engines: jobs, whose processes exchange messages; where it has a table
+//! `[fabric]`, a network of thousands of nodes under load, or, with a table `[exchange]`, an exchange of all its nodes;
+//! where it has a table `[bulk]`, a job of bulk transfers on nodes that receive more slowly than they send. Every field is one entry of a table: its name, what it means, its default, and how it
 //! changes a draft. A list in the place of a value is an axis of a sweep; every combination of all axes becomes one
 //! scenario.
 //!
 //! * `file.rs`: reading, the same for both: lines, sweeps, errors;
 //! * `job.rs`, `fields.rs`: jobs, and their table of fields;
-//! * `fabric.rs`: networks under load, and theirs;
+//! * `fabric.rs`, `exchange.rs`: networks under load, exchanges, and theirs;
+//! * `bulk.rs`: jobs of bulk transfers, and theirs;
 //! * `value.rs`: values with units;
 //! * `refusal.rs`: what the crates below refuse, in the words of the file;
 //! * `workload.rs`: operations by name and form, patterns of traffic, traces.
 
 mod buffers;
+mod bulk;
+mod exchange;
 mod fabric;
 mod fields;
 mod file;
@@ -23,6 +28,7 @@ mod workload;
 
 use std::path::Path;
 
+pub use bulk::{BULK_FIELDS, BulkDraft, BulkSpec};
 pub use fabric::{FABRIC_FIELDS, Fabric, FabricDraft};
 pub use fields::FIELDS;
 pub use file::{Draft, Field, ScenarioError, Sweep};
@@ -34,8 +40,10 @@ pub use workload::{OPERATIONS, TimeOf, Work};
 pub enum File {
     /// Jobs.
     Jobs(Sweep<JobDraft>),
-    /// Networks under load.
+    /// Networks under load, or exchanges of all their nodes.
     Fabrics(Sweep<FabricDraft>),
+    /// Jobs of bulk transfers.
+    Bulks(Sweep<BulkDraft>),
 }
 
 impl File {
@@ -45,7 +53,9 @@ impl File {
     /// If it is not UTF-8 or no TOML, names what does not exist, or describes something impossible.
     pub fn read(bytes: Vec<u8>, folder: &Path) -> Result<Self, ScenarioError> {
         let text = file::text(bytes)?;
-        if file::has_table(&text, fabric::TABLE)? {
+        if file::has_table(&text, bulk::TABLE)? {
+            Sweep::read(&text, folder).map(File::Bulks)
+        } else if file::has_table(&text, fabric::TABLE)? || file::has_table(&text, exchange::TABLE)? {
             Sweep::read(&text, folder).map(File::Fabrics)
         } else {
             Sweep::read(&text, folder).map(File::Jobs)
