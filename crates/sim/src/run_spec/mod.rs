@@ -31,7 +31,7 @@ use std::path::Path;
 pub use bulk::{BULK_FIELDS, BulkDraft, BulkSpec};
 pub use fabric::{FABRIC_FIELDS, Fabric, FabricDraft};
 pub use fields::FIELDS;
-pub use file::{Draft, Field, ScenarioError, Sweep};
+pub use file::{Draft, Field, Ignored, ScenarioError, Sweep};
 pub use job::{JobDraft, Scenario};
 pub use workload::{OPERATIONS, TimeOf, Work};
 
@@ -52,13 +52,50 @@ impl File {
     /// # Errors
     /// If it is not UTF-8 or no TOML, names what does not exist, or describes something impossible.
     pub fn read(bytes: Vec<u8>, folder: &Path) -> Result<Self, ScenarioError> {
+        Self::read_with(bytes, folder, Ignored::Refused)
+    }
+
+    fn read_with(bytes: Vec<u8>, folder: &Path, ignored: Ignored) -> Result<Self, ScenarioError> {
         let text = file::text(bytes)?;
         if file::has_table(&text, bulk::TABLE)? {
-            Sweep::read(&text, folder).map(File::Bulks)
+            Sweep::read(&text, folder, ignored).map(File::Bulks)
         } else if file::has_table(&text, fabric::TABLE)? || file::has_table(&text, exchange::TABLE)? {
-            Sweep::read(&text, folder).map(File::Fabrics)
+            Sweep::read(&text, folder, ignored).map(File::Fabrics)
         } else {
-            Sweep::read(&text, folder).map(File::Jobs)
+            Sweep::read(&text, folder, ignored).map(File::Jobs)
         }
     }
+}
+
+/// One run, of whichever engine.
+#[derive(Clone, Debug)]
+pub enum RunSpec {
+    /// A job of processes that exchange messages.
+    Job(Box<Scenario>),
+    /// A network under load, or an exchange of all its nodes.
+    Fabric(Fabric),
+    /// Bulk transfers.
+    Bulk(BulkSpec),
+}
+
+impl RunSpec {
+    /// The run that a text describes, as one point of a larger sweep: no field has a list, and fields that change nothing
+    /// in it are left alone.
+    ///
+    /// # Errors
+    /// As [`File::read`], and if the text describes several runs.
+    pub fn of_point(text: &str) -> Result<Self, ScenarioError> {
+        let several = || ScenarioError { line: None, what: "a list stands where one value is needed".to_owned() };
+        match File::read_with(text.into(), Path::new(""), Ignored::Allowed)? {
+            File::Jobs(sweep) => one(sweep).map(|job| RunSpec::Job(Box::new(job))).ok_or_else(several),
+            File::Fabrics(sweep) => one(sweep).map(RunSpec::Fabric).ok_or_else(several),
+            File::Bulks(sweep) => one(sweep).map(RunSpec::Bulk).ok_or_else(several),
+        }
+    }
+}
+
+fn one<D: Draft>(sweep: Sweep<D>) -> Option<D::Scenario> {
+    let mut points = sweep.points;
+    let point = points.pop();
+    point.filter(|_| points.is_empty()).map(|(_, scenario)| scenario)
 }
