@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
 
 use crate::arguments::ReportArguments;
-use crate::experiment::files;
 use crate::failure::Failure;
+use crate::files;
 use crate::html::{self, Shown, summary};
 use crate::recording::view::Recording;
 use tidegate_link::plain;

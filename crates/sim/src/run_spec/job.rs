@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::experiment::Benchmark;
+use crate::workload::Benchmark;
 use crate::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology, Ways};
 
 use super::buffers::{self, BufferFields};

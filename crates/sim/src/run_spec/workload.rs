@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::experiment::{Benchmark, Mixed, Operation};
 use crate::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter, barrier,
 };
+use crate::workload::{Benchmark, Mixed, Operation};
 
 use crate::workload::nas::Nas;
 use crate::workload::point_to_point::Calls;

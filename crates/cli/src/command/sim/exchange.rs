@@ -2,14 +2,14 @@
 
 use std::fmt::Display;
 
+use crate::parallel::parallel;
 use serde_json::{Map, Value, json};
 use tidegate_sim::bulk_machine;
 use tidegate_sim::cycle::all_to_all::{AllToAll, Plan};
-use tidegate_sim::experiment::{Progress, Source, parallel};
 use tidegate_sim::run_spec::{BulkDraft, BulkSpec, Draft, FabricDraft, Sweep};
 
 use super::Shown;
-use crate::experiment::progress::Bar;
+use crate::progress::{Bar, Source};
 
 /// Version of the JSON of exchanges.
 pub const EXCHANGE_SCHEMA: &str = "tidegate-exchange/1";

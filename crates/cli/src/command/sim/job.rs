@@ -6,13 +6,13 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
-use tidegate_sim::experiment::{Progress, Source, parallel};
 use tidegate_sim::{FlowChoice, Outcome, SimulationError};
 
 use super::Shown;
 use crate::command::{is_standard_output, print, write_file};
-use crate::experiment::progress::Bar;
 use crate::failure::Failure;
+use crate::parallel::parallel;
+use crate::progress::{Bar, Source};
 use crate::recording::simulated::SimulatedRun;
 use tidegate_sim::run_spec::{JobDraft, Scenario, Sweep, TimeOf, Work};
 

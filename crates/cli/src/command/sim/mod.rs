@@ -12,8 +12,8 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use crate::arguments::SimArguments;
-use crate::experiment::files::csv;
 use crate::failure::Failure;
+use crate::files::csv;
 use tidegate_sim::run_spec::{BULK_FIELDS, Draft, FABRIC_FIELDS, FIELDS, Field, File};
 
 pub use exchange::{BULK_SCHEMA, EXCHANGE_SCHEMA};
