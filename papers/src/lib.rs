@@ -16,17 +16,22 @@ pub mod arguments;
 mod assumptions;
 pub mod command;
 mod curve;
+mod data;
 mod experiment;
 mod figures;
 mod forecast;
 mod judge;
+#[cfg(test)]
+mod moved;
 pub mod output;
 mod report;
 mod run;
 mod runs;
+mod special;
 mod workshop;
 
 pub use assumptions::Assumption;
+pub use data::BadFigure;
 pub use experiment::Experiment;
 pub use judge::NotKept;
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};

@@ -33,7 +33,7 @@ pub use fabric::{FABRIC_FIELDS, Fabric, FabricDraft};
 pub use fields::FIELDS;
 pub use file::{Draft, Field, Ignored, ScenarioError, Sweep};
 pub use job::{JobDraft, Scenario};
-pub use workload::{OPERATIONS, TimeOf, Work};
+pub use workload::{OPERATIONS, PhaseSizes, TimeOf, Work};
 
 /// What a file describes.
 #[derive(Clone, Debug)]

@@ -217,6 +217,18 @@ impl TimeOf {
 }
 
 impl Work {
+    /// A name that programs of one kind have in common.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Work::Benchmark(benchmark) | Work::Mixed(benchmark) => benchmark.operation.to_string(),
+            Work::Traffic { pattern, .. } => format!("{pattern:?}"),
+            Work::Nas(nas, _) => nas.benchmark.name().to_owned(),
+            Work::Phases(_) => "phases".to_owned(),
+            Work::Trace(_) => "trace".to_owned(),
+        }
+    }
+
     /// Of which process the time of a run is.
     ///
     /// Where all processes do the same, they end at about the same time, and the mean depends least on chance: so the
