@@ -127,6 +127,14 @@ impl Experiment {
         }
     }
 
+    /// Its file, without the ending.
+    pub(crate) fn file_stem(&self) -> Option<std::path::PathBuf> {
+        match self.kind {
+            Kind::File(figure) => Some(Path::new(&figure.file).with_extension("")),
+            _ => None,
+        }
+    }
+
     /// Whether it is a file.
     #[cfg(test)]
     pub(crate) fn is_file(&self) -> bool {

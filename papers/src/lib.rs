@@ -24,6 +24,7 @@ mod judge;
 #[cfg(test)]
 mod moved;
 pub mod output;
+mod record;
 mod report;
 mod run;
 mod runs;

@@ -1,10 +1,16 @@
 //! Whether figures that have become files are what they were: the same runs, the same numbers, the same outcomes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use tidegate_sim::{FinishedRun, Measurement, RunClaim, RunKey, RunStore};
 
 use crate::experiment::Experiment;
 use crate::figures;
 use crate::report::{Figure, Report, Table};
+use crate::run::CODE;
 use crate::workshop::{Scale, Silent, Workshop};
 
 /// Those that are files and still have their code.
@@ -153,4 +159,78 @@ fn of_tables(one: &Table, other: &Table) -> Vec<String> {
         wrong.push(format!("table {}: {} rows, now {}", one.name, one.rows.len(), other.rows.len()));
     }
     wrong
+}
+
+/// The runs of docs/paper, by the keys that they have as files.
+struct Published {
+    runs: HashMap<(String, u64), Measurement>,
+    missing: Mutex<Vec<String>>,
+}
+
+impl RunStore for Published {
+    fn load(&self, key: &RunKey) -> Option<FinishedRun> {
+        let measurement = self.runs.get(&(key.case.clone(), key.seed)).cloned().unwrap_or_else(|| {
+            self.missing.lock().unwrap().push(format!("{} with seed {}", key.case, key.seed));
+            Measurement { time: 1.0, ..Measurement::default() }
+        });
+        Some(FinishedRun { code: CODE.to_owned(), key: key.clone(), seconds: 0.0, measurement })
+    }
+
+    fn claim(&self, _: &RunKey) -> Option<Box<dyn RunClaim>> {
+        None
+    }
+}
+
+fn published(id: &str) -> Option<Report> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/paper");
+    let mut folders = vec![folder.clone()];
+    folders
+        .extend(fs::read_dir(&folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()));
+    let text = folders.iter().find_map(|folder| fs::read(folder.join(format!("{id}.json"))).ok())?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// What a figure finds with the published runs.
+fn found_again(old: &Experiment, new: &Experiment, published: &Report) -> Result<Report, String> {
+    let scale =
+        [Scale::Full, Scale::Quick, Scale::Smallest].into_iter().find(|scale| scale.name() == published.scale).unwrap();
+    let workshop = || {
+        let all = Workshop::new(scale, published.seed, Some(1), &Silent).with_seeds(published.seeds);
+        all.with_noise(published.noise_percent)
+    };
+    let mut runs = HashMap::new();
+    for case in workshop().plan_of(old) {
+        for run in published.runs.iter().filter(|run| run.case == case.to_string()) {
+            runs.insert((case.spec_key().unwrap(), run.seed), run.measurement.clone());
+        }
+    }
+    let store = Published { runs, missing: Mutex::default() };
+    let found = new.run(&workshop().with_store(&store)).map_err(|error| error.to_string())?;
+    let missing = store.missing.into_inner().unwrap();
+    if missing.is_empty() {
+        return Ok(Report { code: published.code.clone(), older_runs: published.older_runs.clone(), ..found });
+    }
+    Err(format!("{} runs were never published, such as {}", missing.len(), missing[0]))
+}
+
+#[test]
+fn each_finds_what_was_published() {
+    let mut wrong = Vec::new();
+    for (old, new) in moved() {
+        let Some(published) = published(old.id) else { continue };
+        match found_again(old, new, &published) {
+            Ok(found) => {
+                wrong.extend(differences(&published, &found).into_iter().map(|what| format!("{}: {what}", old.id)));
+                if let Some(folder) = std::env::var_os("PUBLISH") {
+                    let stem = new.file_stem().unwrap();
+                    let folder = Path::new(&folder).join(stem.parent().unwrap().file_name().unwrap());
+                    fs::create_dir_all(&folder).unwrap();
+                    let name = stem.file_name().unwrap().to_str().unwrap();
+                    fs::write(folder.join(format!("{name}.csv")), crate::record::written(&found).unwrap()).unwrap();
+                }
+            }
+            Err(error) => wrong.push(format!("{}: {error}", old.id)),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
