@@ -189,14 +189,14 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     let are_all = ids.is_empty() || ids.iter().any(|id| id.eq_ignore_ascii_case("all"));
     for id in ids.iter().filter(|_| !are_all) {
         if Experiment::find(id).is_none() {
-            let near = Experiment::ALL.iter().map(|experiment| experiment.id);
+            let near = Experiment::all().iter().map(|experiment| experiment.id);
             let near = near.max_by(|one, other| likeness(id, one).total_cmp(&likeness(id, other))).unwrap_or_default();
             let hint = format!("there is no experiment {id}; did you mean {near}? `tidegate paper` lists them all");
             return Err(Failure::usage(hint));
         }
     }
     let wanted = |experiment: &&Experiment| are_all || ids.iter().any(|id| id.eq_ignore_ascii_case(experiment.id));
-    Ok(Experiment::ALL.iter().filter(wanted).collect())
+    Ok(Experiment::all().iter().filter(wanted).collect())
 }
 
 fn likeness(one: &str, other: &str) -> f64 {

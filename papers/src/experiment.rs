@@ -6,10 +6,13 @@
 //! the same function then, of a workshop that shows it one seed. So a statement knows how sure its outcome is
 //! ([`Fact::by_seed`](crate::Fact::by_seed)), and no experiment has to care.
 
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use tidegate_sim::SimulationError;
 
+use crate::data::{self, BadFigure, Figures};
 use crate::figures;
 use crate::report::{Findings, Report};
 use crate::run::CODE;
@@ -39,7 +42,12 @@ enum Kind {
     Simulated(fn(&Workshop<'_>) -> Result<Findings, SimulationError>),
     /// From runs of networks under load: there are no processes, so noise does not matter.
     Loaded(fn(&Workshop<'_>) -> Result<Findings, SimulationError>),
+    /// As its file says.
+    File(&'static data::Figure),
 }
+
+/// All experiments, once they have been read.
+static ALL: OnceLock<Vec<Experiment>> = OnceLock::new();
 
 impl std::fmt::Debug for Experiment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -48,13 +56,49 @@ impl std::fmt::Debug for Experiment {
 }
 
 impl Experiment {
-    /// All experiments, in the order of the papers.
-    pub const ALL: &'static [Experiment] = figures::ALL;
+    /// Reads the files of a folder, or those of the usual one. What is read first stays.
+    ///
+    /// # Errors
+    /// If a file is none of what it should be: the text names it.
+    pub fn load(folder: Option<&Path>) -> Result<(), BadFigure> {
+        let read = Figures::read(&folder.map_or_else(Figures::usual_folder, Path::to_path_buf))?;
+        let mut all = figures::ALL.to_vec();
+        // Figures live as long as the program.
+        let papers: &'static Figures = Box::leak(Box::new(read));
+        for figure in papers.papers.iter().flat_map(|(_, figures)| figures) {
+            let experiment = Experiment {
+                id: figure.id(),
+                title: figure.title(),
+                section: figure.section(),
+                kind: Kind::File(figure),
+            };
+            match all.iter_mut().find(|other| other.id == figure.id()) {
+                Some(place) => *place = experiment,
+                None => all.push(experiment),
+            }
+        }
+        let _ = ALL.set(all);
+        Ok(())
+    }
+
+    /// All experiments, in the order of the papers; those of the usual folder if none has been read.
+    ///
+    /// # Panics
+    /// If that cannot be read.
+    #[must_use]
+    pub fn all() -> &'static [Experiment] {
+        if ALL.get().is_none()
+            && let Err(error) = Experiment::load(None)
+        {
+            panic!("{error}");
+        }
+        ALL.get().map_or(&[], Vec::as_slice)
+    }
 
     /// The experiment of that name, whatever the case of its letters.
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Experiment> {
-        Experiment::ALL.iter().find(|experiment| experiment.id.eq_ignore_ascii_case(id))
+        Experiment::all().iter().find(|experiment| experiment.id.eq_ignore_ascii_case(id))
     }
 
     /// The letter of its paper; empty if it is of none.
@@ -66,13 +110,35 @@ impl Experiment {
     /// Whether it has runs. One that is computed has none, and size, seeds and noise change nothing.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
-        matches!(self.kind, Kind::Simulated(_) | Kind::Loaded(_))
+        match self.kind {
+            Kind::Simulated(_) | Kind::Loaded(_) => true,
+            Kind::Computed(_) | Kind::Searched(_) => false,
+            Kind::File(figure) => figure.is_simulated(),
+        }
     }
 
     /// Whether its runs have processes, which noise interrupts.
     #[must_use]
     pub fn has_processes(&self) -> bool {
-        matches!(self.kind, Kind::Simulated(_))
+        match self.kind {
+            Kind::Simulated(_) => true,
+            Kind::Computed(_) | Kind::Searched(_) | Kind::Loaded(_) => false,
+            Kind::File(figure) => figure.is_simulated() && figure.has_processes(),
+        }
+    }
+
+    /// Its file, without the ending.
+    pub(crate) fn file_stem(&self) -> Option<std::path::PathBuf> {
+        match self.kind {
+            Kind::File(figure) => Some(Path::new(&figure.file).with_extension("")),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a file.
+    #[cfg(test)]
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File(_))
     }
 
     /// Runs it.
@@ -84,6 +150,10 @@ impl Experiment {
         let (findings, by_seed) = match self.kind {
             Kind::Computed(findings) | Kind::Searched(findings) => (findings()?, Vec::new()),
             Kind::Simulated(findings) | Kind::Loaded(findings) => {
+                (findings(workshop)?, workshop.with_each_seed(findings)?)
+            }
+            Kind::File(figure) => {
+                let findings = |workshop: &Workshop<'_>| figure.findings(workshop);
                 (findings(workshop)?, workshop.with_each_seed(findings)?)
             }
         };
@@ -120,6 +190,7 @@ impl Experiment {
         match self.kind {
             Kind::Computed(_) | Kind::Searched(_) => Ok(()),
             Kind::Simulated(findings) | Kind::Loaded(findings) => findings(workshop).map(drop),
+            Kind::File(figure) => figure.findings(workshop).map(drop),
         }
     }
 }

@@ -17,18 +17,24 @@ pub mod arguments;
 mod assumptions;
 pub mod command;
 mod curve;
+mod data;
 mod experiment;
 mod figures;
 mod forecast;
 mod judge;
+#[cfg(test)]
+mod moved;
 pub mod output;
 mod progress;
+mod record;
 mod report;
 mod run;
 mod runs;
+mod special;
 mod workshop;
 
 pub use assumptions::Assumption;
+pub use data::BadFigure;
 pub use experiment::Experiment;
 pub use judge::NotKept;
 pub use progress::{Progress, Silent};

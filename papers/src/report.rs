@@ -21,6 +21,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// That of a name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [Verdict::Reproduced, Verdict::Differs, Verdict::Implied, Verdict::NotRun];
+        all.into_iter().find(|verdict| verdict.name() == name)
+    }
+
     /// As people read it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -337,7 +343,7 @@ impl Table {
 }
 
 /// What an experiment found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The experiment's id, such as `P-fig4`.
     pub id: String,

@@ -235,6 +235,16 @@ impl<'a> Workshop<'a> {
         std::mem::take(&mut state.planned)
     }
 
+    /// The cases of one experiment, which need not be among all.
+    #[cfg(test)]
+    pub(crate) fn plan_of(&self, experiment: &Experiment) -> Vec<Case> {
+        self.state().is_planning = true;
+        let _ = experiment.list_cases(self);
+        let mut state = self.state();
+        state.is_planning = false;
+        std::mem::take(&mut state.planned)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -271,7 +281,7 @@ impl<'a> Workshop<'a> {
     /// What an experiment finds with each seed alone, in the order of the seeds; nothing if there is one seed only.
     pub(crate) fn with_each_seed<T>(
         &self,
-        findings: fn(&Workshop<'_>) -> Result<T, SimulationError>,
+        findings: impl Fn(&Workshop<'_>) -> Result<T, SimulationError>,
     ) -> Result<Vec<T>, SimulationError> {
         let alone = |seed| {
             self.state().shown = Some(seed);
@@ -486,7 +496,7 @@ mod tests {
     fn every_experiment_says_its_cases_before_it_runs() {
         for scale in [Scale::Full, Scale::Quick, Scale::Smallest] {
             let workshop = Workshop::new(scale, 1, Some(1), &Silent).with_seeds(2);
-            for experiment in Experiment::ALL {
+            for experiment in Experiment::all() {
                 let cases = workshop.plan(&[experiment]);
                 assert_eq!(cases.is_empty(), !experiment.is_simulated(), "{} at {}", experiment.id, scale.name());
                 assert!(cases.iter().all(|case| case.messages() > 0.0));

@@ -23,6 +23,7 @@
 //! * `bulk_machine/`: nodes whose receiving is dearer than sending, with the decisions of `tidegate_bulk`;
 //! * `calibration.rs`: the times that the machine's parameters are calibrated to;
 //! * `checker/`: what must hold in every run;
+//! * `goal.rs`, `run_spec/`: the description of a run, as files have it;
 //! * `measurement.rs`, `estimate.rs`, `kept.rs`: what is to be known of a run, its mean over seeds, and what tells runs
 //!   apart that are kept on disk.
 
@@ -41,6 +42,7 @@ pub mod cycle;
 mod estimate;
 mod event_queue;
 mod flight;
+pub mod goal;
 mod hash;
 mod kept;
 mod link;
@@ -58,6 +60,7 @@ mod process;
 mod random;
 mod rendezvous;
 mod router;
+pub mod run_spec;
 mod simulation;
 mod slots;
 mod task;

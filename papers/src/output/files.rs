@@ -85,7 +85,7 @@ pub(super) fn lines_of(value: &Value, depth: usize) -> String {
 /// If one cannot be read, or is none.
 pub fn read(folder: &Path) -> io::Result<Vec<Report>> {
     let mut reports = Vec::new();
-    for experiment in Experiment::ALL {
+    for experiment in Experiment::all() {
         let path = folder.join(format!("{}.json", experiment.id));
         match fs::read(&path) {
             Ok(bytes) => {

@@ -315,7 +315,7 @@ fn repeat(text: &mut String, reports: &[Report]) {
     let how_many = if groups.len() == 1 { "One command repeats it" } else { "These commands repeat it" };
     let _ = write!(text, "## To repeat it\n\n{how_many}, and it goes on where it was stopped:\n\n```sh\n");
     for (options, ids) in groups {
-        let ids = if ids.len() == Experiment::ALL.len() { " all".to_owned() } else { format!(" {}", ids.join(" ")) };
+        let ids = if ids.len() == Experiment::all().len() { " all".to_owned() } else { format!(" {}", ids.join(" ")) };
         let _ = writeln!(text, "tidegate paper{ids}{options} --out results");
     }
     text.push_str("```\n\n");

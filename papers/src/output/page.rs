@@ -110,7 +110,7 @@ fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
         );
     }
     let _ = writeln!(text, "| all | | | {} | {} | {} | {} |", total[0], total[1], total[2], total[3]);
-    let of_these = Experiment::ALL.iter().filter(|experiment| papers.contains(&experiment.paper()));
+    let of_these = Experiment::all().iter().filter(|experiment| papers.contains(&experiment.paper()));
     let missing = of_these.filter(|experiment| reports.iter().all(|report| report.id != experiment.id));
     let missing: Vec<_> = missing.map(|experiment| format!("{} ({})", experiment.id, experiment.title)).collect();
     if !missing.is_empty() {

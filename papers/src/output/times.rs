@@ -65,7 +65,7 @@ pub fn write(folder: &Path, id: &str, times: &Times) -> io::Result<Option<String
 /// If one cannot be read, or holds no times.
 pub fn read(folder: &Path) -> io::Result<BTreeMap<String, Times>> {
     let mut all = BTreeMap::new();
-    for experiment in Experiment::ALL {
+    for experiment in Experiment::all() {
         let path = path(folder, experiment.id);
         match fs::read(&path) {
             Ok(bytes) => {

@@ -17,6 +17,7 @@ use crate::run::exchange_run::ExchangeRun;
 use crate::run::fabric_run::FabricRun;
 use crate::run::machine::{Cluster, Grove, Machine};
 use crate::run::program::{NasRun, PatternRun};
+use crate::run::spec_run::{SpecRun, key_of_job};
 #[cfg(doc)]
 use tidegate_sim::Cost;
 
@@ -62,6 +63,8 @@ pub(crate) enum Workload {
     Exchange(ExchangeRun),
     /// A job on a machine of B's; of the rest of the case nothing counts.
     Bulk(BulkRun),
+    /// A run that a figure's file describes; of the rest of the case nothing counts.
+    Spec(Box<SpecRun>),
 }
 
 /// Processes of a node of the machine of P.
@@ -128,6 +131,11 @@ impl Case {
         Case::without_processes(Workload::Bulk(bulk))
     }
 
+    /// A run of a figure's file.
+    pub fn of_spec(spec: SpecRun) -> Self {
+        Case::without_processes(Workload::Spec(Box::new(spec)))
+    }
+
     fn without_processes(workload: Workload) -> Self {
         Case {
             mesh: Vec::new(),
@@ -141,9 +149,21 @@ impl Case {
         }
     }
 
+    /// The flow control of a job that a figure's file describes.
+    pub fn flow_of_spec(&self) -> Option<FlowChoice> {
+        match &self.workload {
+            Workload::Spec(spec) => spec.flow(),
+            _ => None,
+        }
+    }
+
     /// Whether there are processes, which noise can interrupt.
     pub fn has_processes(&self) -> bool {
-        !matches!(self.workload, Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_))
+        match &self.workload {
+            Workload::Spec(spec) => spec.has_processes(),
+            Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_) => false,
+            _ => true,
+        }
     }
 
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
@@ -165,6 +185,9 @@ impl Case {
     /// What tells two cases apart. Where credits cost what they do, the key is that of runs that were kept before they
     /// could be free, and on the machine of P that of runs from when there was no other.
     pub fn key(&self) -> String {
+        if let Workload::Spec(spec) = &self.workload {
+            return spec.key().to_owned();
+        }
         let usual = [", free_credits: false", ", machine: Extoll", ", time_most_us: None", ", variation: AsPublished"];
         usual.iter().fold(format!("{self:?}"), |key, usual| key.replace(usual, ""))
     }
@@ -180,22 +203,33 @@ impl Case {
             Workload::Fabric(fabric) => return fabric.measure(seed),
             Workload::Exchange(exchange) => return exchange.measure(seed),
             Workload::Bulk(bulk) => return bulk.measure(seed),
+            Workload::Spec(spec) => return spec.measure(seed, noise),
             _ => {}
         }
+        let config = SimulationConfig { seed, ..self.config(noise)? };
+        let outcome = self.outcome(config)?;
+        Ok(match self.machine {
+            Machine::Extoll => Measurement::of(&outcome, self.repetitions()),
+            Machine::Cluster(_) | Machine::Dragonfly(_) => Measurement::of_cluster(&outcome, self.repetitions()),
+        })
+    }
+
+    /// Everything of a job but its program and its seed.
+    fn config(&self, noise: Noise) -> Result<SimulationConfig, SimulationError> {
         let on_machine = match self.machine {
             Machine::Cluster(cluster) => Some(cluster.config(noise)?),
             Machine::Dragonfly(grove) => Some(grove.config(noise)?),
             Machine::Extoll => None,
         };
         if let Some(config) = on_machine {
-            let mut config = SimulationConfig { flow: self.flow, seed, ..config };
+            let mut config = SimulationConfig { flow: self.flow, ..config };
             if self.free_credits {
                 config.cost = config.cost.with_free_credits();
             }
             if let Some(most) = self.time_most_us {
                 config.time_most = Time::from_microseconds(most.into());
             }
-            return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
+            return Ok(config);
         }
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
         let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
@@ -205,17 +239,39 @@ impl Case {
         };
         let config = SimulationConfig::extoll(topology);
         let cost = if self.free_credits { config.cost.with_free_credits() } else { config.cost };
-        let config = SimulationConfig {
+        Ok(SimulationConfig {
             cost,
             nodes,
             amid_messages_of,
             flow: self.flow,
             intra_node_path: self.intra_node_path,
-            seed,
             noise,
             ..config
+        })
+    }
+
+    /// The key that the same run has as a file ([`SpecRun::key`]).
+    pub fn spec_key(&self) -> Result<String, SimulationError> {
+        use tidegate_sim::run_spec::{PhaseSizes as Sizes, Work};
+        let work = match &self.workload {
+            Workload::Spec(spec) => return Ok(spec.key().to_owned()),
+            Workload::Fabric(fabric) => return Ok(fabric.spec_key()),
+            Workload::Exchange(exchange) => return Ok(format!("{:?}", exchange.0)),
+            Workload::Bulk(BulkRun { machine, job }) => return Ok(format!("{machine:?} {job:?}")),
+            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => Work::Benchmark(*benchmark),
+            Workload::Mixed(benchmark) => Work::Mixed(*benchmark),
+            Workload::Phases(phases) => Work::Phases(Sizes {
+                sizes: phases.sizes.clone(),
+                repetitions: phases.repetitions,
+                bytes: phases.bytes,
+                watched: phases.watched.to_vec(),
+            }),
+            Workload::Nas(nas) => Work::Nas(nas.nas(), true),
+            Workload::Pattern(PatternRun { pattern, messages, bytes, window }) => {
+                Work::Traffic { pattern: *pattern, messages: *messages, bytes: *bytes, window: *window as usize }
+            }
         };
-        Ok(Measurement::of(&self.outcome(config)?, self.repetitions()))
+        Ok(key_of_job(&self.config(Noise::default())?, &work))
     }
 
     /// Runs the program.
@@ -233,7 +289,7 @@ impl Case {
                 };
                 Simulation::new(config, &program)?.run()
             }
-            Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_) => {
+            Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_) | Workload::Spec(_) => {
                 Err(SimulationError::Setup("this machine runs no program".to_owned()))
             }
         }
@@ -262,6 +318,7 @@ impl Case {
             Workload::Fabric(fabric) => fabric.size(),
             Workload::Exchange(exchange) => exchange.size(),
             Workload::Bulk(bulk) => bulk.size(),
+            Workload::Spec(spec) => spec.size(),
             Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let active = benchmark.active.unwrap_or(processes);
                 benchmark.operation.messages(active) * f64::from(self.repetitions())
@@ -285,6 +342,7 @@ impl Case {
             Workload::Fabric(fabric) => return fabric.kind(),
             Workload::Exchange(exchange) => return exchange.kind(),
             Workload::Bulk(bulk) => return bulk.kind(),
+            Workload::Spec(spec) => return spec.kind(),
         };
         match self.flow {
             FlowChoice::Unlimited => format!("{operation}, reference"),
@@ -305,7 +363,8 @@ impl Case {
             | Workload::Pattern(_)
             | Workload::Fabric(_)
             | Workload::Exchange(_)
-            | Workload::Bulk(_) => 1,
+            | Workload::Bulk(_)
+            | Workload::Spec(_) => 1,
         }
     }
 }
@@ -330,6 +389,7 @@ impl fmt::Display for Case {
             Workload::Fabric(fabric) => return fabric.fmt(f),
             Workload::Exchange(exchange) => return exchange.fmt(f),
             Workload::Bulk(bulk) => return bulk.fmt(f),
+            Workload::Spec(spec) => return spec.fmt(f),
         }
         if let Workload::Benchmark(Benchmark { operation: Operation::Stream { window, calls }, .. }) = self.workload {
             write!(f, ", window {window}, {calls:?}")?;

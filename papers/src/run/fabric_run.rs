@@ -33,12 +33,21 @@ impl FabricRun {
         FabricRun { shape, routing, channels, buffer_flits, slow_nodes, slow_factor, control, windows }
     }
 
-    pub fn measure(&self, seed: u64) -> Result<Measurement, SimulationError> {
+    fn machine(&self, seed: u64) -> Machine {
         let FabricRun { routing, slow_nodes, slow_factor, control, .. } = *self;
         let parameters =
             Parameters { channels: self.channels, buffer_flits: self.buffer_flits, ..Parameters::SCHNEIDER };
         let load = Load { slow_nodes, slow_factor, control, ..Load::full(Pattern::Pairs) };
-        let machine = Machine { layout: Layout::Dragonfly(self.shape), routing, parameters, load, seed };
+        Machine { layout: Layout::Dragonfly(self.shape), routing, parameters, load, seed }
+    }
+
+    /// The key that the same run has as a file.
+    pub fn spec_key(&self) -> String {
+        format!("{:?} {:?}", self.machine(0), self.windows)
+    }
+
+    pub fn measure(&self, seed: u64) -> Result<Measurement, SimulationError> {
+        let machine = self.machine(seed);
         let found = Throughput::measure(&machine, self.windows);
         let found = found.map_err(|error| SimulationError::Setup(error.to_string()))?;
         let stop = |Settled { windows, rate }| Stop { windows, rate };

@@ -2,6 +2,7 @@
 //!
 //! * `case.rs`: the case, its key, and how it is measured;
 //! * `machine.rs`, `program.rs`: the machines of jobs, and programs beside the simulator's benchmarks;
+//! * `spec_run.rs`: cases of figures that are files;
 //! * `fabric_run.rs`, `bulk_run.rs`, `exchange_run.rs`: cases that are no jobs.
 //!
 //! What a case, a seed and some noise give depends on the simulator and on the files of this folder, and on nothing
@@ -14,6 +15,7 @@ pub(crate) mod exchange_run;
 pub(crate) mod fabric_run;
 pub(crate) mod machine;
 pub(crate) mod program;
+pub(crate) mod spec_run;
 
 /// The fingerprint of the code that decides what runs give.
 pub const CODE: &str = env!("TIDEGATE_PAPERS_CODE");
@@ -29,6 +31,7 @@ mod tests {
             include_str!("fabric_run.rs"),
             include_str!("machine.rs"),
             include_str!("program.rs"),
+            include_str!("spec_run.rs"),
         ];
         for line in sources.into_iter().flat_map(str::lines) {
             let others = line.replace("crate::run::", "");

@@ -25,7 +25,7 @@ pub(crate) struct NasRun {
 }
 
 impl NasRun {
-    fn nas(&self) -> Nas {
+    pub fn nas(&self) -> Nas {
         let NasRun { benchmark, class, iterations, rate, variation } = *self;
         Nas { benchmark, class, iterations, rate: f64::from(rate), variation }
     }
@@ -54,16 +54,21 @@ impl NasRun {
 
     /// About how many messages so many processes send.
     pub fn messages(&self, processes: u32) -> f64 {
-        let all = f64::from(processes);
-        let of_each = match self.benchmark {
-            Benchmark::Is | Benchmark::Ft => 2.0 * all,
-            Benchmark::Lu => 2000.0,
-            Benchmark::Cg => 250.0,
-            Benchmark::Mg => 200.0,
-            Benchmark::Bt | Benchmark::Sp => 72.0,
-        };
-        all * of_each * f64::from(self.nas().iterations() + 1)
+        messages_of_nas(&self.nas(), processes)
     }
+}
+
+/// About how many messages so many processes send in a NAS benchmark.
+pub(crate) fn messages_of_nas(nas: &Nas, processes: u32) -> f64 {
+    let all = f64::from(processes);
+    let of_each = match nas.benchmark {
+        Benchmark::Is | Benchmark::Ft => 2.0 * all,
+        Benchmark::Lu => 2000.0,
+        Benchmark::Cg => 250.0,
+        Benchmark::Mg => 200.0,
+        Benchmark::Bt | Benchmark::Sp => 72.0,
+    };
+    all * of_each * f64::from(nas.iterations() + 1)
 }
 
 impl fmt::Display for NasRun {

@@ -137,7 +137,7 @@ fn rooted_collectives() {
 #[test]
 fn every_experiment_has_a_test_here() {
     let source = include_str!("statements.rs");
-    for experiment in Experiment::ALL {
+    for experiment in Experiment::all() {
         assert!(source.contains(&format!("\"{}\"", experiment.id)), "{} is not tested", experiment.id);
     }
 }

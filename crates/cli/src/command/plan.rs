@@ -8,12 +8,12 @@ use tidegate_sim::{CODE, FlowChoice, NoStore, RunStore, SimulationConfig, Time};
 
 use crate::arguments::PlanArguments;
 use crate::failure::Failure;
-use crate::goal;
 use crate::plan::machine::Machine;
 use crate::plan::runs::{Outcomes, Permits, Runs};
 use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, longer_than, scale};
 use crate::progress::Bar;
 use crate::store::{Folder, Reuse};
+use tidegate_sim::goal;
 
 /// Finds the least memory for a trace.
 pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {

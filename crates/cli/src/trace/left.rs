@@ -11,7 +11,7 @@ use tidegate_link::Address;
 use tidegate_link::files::named;
 use tidegate_link::journal::Left;
 
-use crate::goal::WORK_MOST;
+use tidegate_sim::goal::WORK_MOST;
 
 /// The address of an endpoint, as bytes.
 pub type Place = [u8; Address::BYTES];

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use clap::{Arg, CommandFactory};
 use crate::manual::{roff, with_part};
+use clap::{Arg, CommandFactory};
 use tidegate_cli::arguments::Cli;
 use tidegate_cli::report::table::aggregate_name;
 use tidegate_cli::report::units;

@@ -7,7 +7,7 @@ use tidegate_sim::cycle::{Machine, Settled, Throughput};
 use super::Shown;
 use crate::parallel::parallel;
 use crate::progress::{Bar, Source};
-use crate::scenario::{Fabric, FabricDraft, Sweep};
+use tidegate_sim::run_spec::{Fabric, FabricDraft, Sweep};
 
 /// Version of their JSON.
 pub const FABRIC_SCHEMA: &str = "tidegate-fabric/1";

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::parallel::parallel;
 use crate::progress::{Bar, Source};
 use crate::recording::simulated::SimulatedRun;
-use crate::scenario::{JobDraft, Scenario, Sweep, TimeOf, Work};
+use tidegate_sim::run_spec::{JobDraft, Scenario, Sweep, TimeOf, Work};
 
 /// Version of their JSON.
 pub const SIM_SCHEMA: &str = "tidegate-sim/2";
@@ -61,7 +61,7 @@ pub fn write_goal(sweep: &Sweep<JobDraft>, file: &Path) -> Result<u8, Failure> {
 /// What is shown of a run.
 struct Row {
     outcome: Outcome,
-    /// [`Work::time`](crate::scenario::Work::time), in microseconds.
+    /// [`Work::time`](tidegate_sim::run_spec::Work::time), in microseconds.
     time: f64,
     /// The same without flow control, if it was asked for.
     reference: Option<f64>,

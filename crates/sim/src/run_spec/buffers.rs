@@ -1,8 +1,8 @@
 //! What a file says of posted buffers. Defaults depend on the scheme, so what is not said is left open until that is
 //! known.
 
+use crate::Time;
 use tidegate_flow::{BUFFER_BYTES_MOST, Buffers, Growth, SchemeName};
-use tidegate_sim::Time;
 
 use super::value;
 

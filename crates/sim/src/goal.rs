@@ -1,7 +1,7 @@
 //! Reading traces in GOAL that users hand in: what the simulator understands, and no more than it can count.
 
-use tidegate_sim::Time;
-use tidegate_sim::workload::{Deed, Trace};
+use crate::Time;
+use crate::workload::{Deed, Trace};
 
 /// All ranks of a trace together compute for so many nanoseconds at most, some 106 days: the simulator counts
 /// picoseconds in 64 bits, and each millisecond of work may be interrupted.

@@ -3,9 +3,9 @@
 //! The crates below name what they refuse by their own names. Here the errors get those of the file: its tables and
 //! fields, and by these [`Sweep::read`](super::Sweep::read) finds the line.
 
+use crate::{NetworkError, SetupError, SimulationError, TopologyError};
 use tidegate_flow::{BufferField, ConfigError, Names, UnfitBuffers};
 use tidegate_message::EndpointError;
-use tidegate_sim::{NetworkError, SetupError, SimulationError, TopologyError};
 
 use super::fields::FIELDS;
 use super::file::Field;

@@ -1,15 +1,17 @@
 //! [`JobDraft`]: files that describe jobs, whose processes exchange messages.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use tidegate_sim::workload::Benchmark;
-use tidegate_sim::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology, Ways};
+use crate::workload::Benchmark;
+use crate::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology, Ways};
 
 use super::buffers::{self, BufferFields};
 use super::fields::FIELDS;
 use super::file::{Draft, Field, Sweep};
 use super::refusal::{FieldName, Refusal};
 use super::workload::{self, Work};
+use crate::workload::nas::Variation;
 
 /// One run that a file describes.
 #[derive(Clone, Debug)]
@@ -40,6 +42,12 @@ pub struct JobDraft {
     pub(super) radix: u32,
     pub(super) iterations: Option<u32>,
     pub(super) compute_rate: f64,
+    pub(super) variation: Variation,
+    pub(super) is_own_clock: bool,
+    pub(super) mixed: bool,
+    pub(super) phases: Vec<u32>,
+    pub(super) watched: Vec<Range<u32>>,
+    pub(super) free_credits: bool,
     pub(super) trace: Option<PathBuf>,
     pub(super) root: u32,
     pub(super) window: usize,
@@ -53,7 +61,7 @@ impl Draft for JobDraft {
 
     fn new() -> Self {
         let topology = Topology::mesh(&[4, 4]).expect("a legal mesh");
-        let operation = workload::operation("alltoall", None, 2).expect("a legal operation");
+        let operation = workload::operation("alltoall", None, (2, 64)).expect("a legal operation");
         JobDraft {
             topology: "mesh".to_owned(),
             sizes: vec![4, 4],
@@ -70,6 +78,12 @@ impl Draft for JobDraft {
             radix: 2,
             iterations: None,
             compute_rate: 400.0,
+            variation: Variation::AsPublished,
+            is_own_clock: false,
+            mixed: false,
+            phases: vec![256, 128, 64],
+            watched: Vec::new(),
+            free_credits: false,
             trace: None,
             root: 0,
             window: 64,
@@ -103,7 +117,10 @@ impl Draft for JobDraft {
                 quota_most: self.quota_most,
             },
         };
-        let config = SimulationConfig { topology, flow, ..self.config.clone() };
+        let mut config = SimulationConfig { topology, flow, ..self.config.clone() };
+        if self.free_credits {
+            config.cost = config.cost.with_free_credits();
+        }
         config.check().map_err(|error| Refusal::of_simulation(&error))?;
         let work = self.work(&config, folder)?;
         Ok(Scenario { config, work, reference: self.reference })

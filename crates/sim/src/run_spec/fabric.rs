@@ -1,15 +1,17 @@
-//! [`FabricDraft`]: files that describe a network under load: a dragonfly or a fat tree of thousands of nodes,
-//! simulated cycle by cycle (`tidegate_sim::cycle`).
+//! [`FabricDraft`]: files that describe a network under load, or, with a table `[exchange]`, an exchange of all its
+//! nodes: a dragonfly or a fat tree of thousands of nodes, simulated cycle by cycle (`crate::cycle`).
 
 use std::path::Path;
 
-use tidegate_sim::cycle::{
-    Control, Dragonfly, FatTree, Layout, Load, Machine, Parameters, Pattern, Routing, SLOW_FACTOR_MAX, Windows,
+use crate::cycle::all_to_all::Plan;
+use crate::cycle::{
+    Control, Dragonfly, FatTree, Layout, Limited, Load, Machine, Parameters, Pattern, Routing, SLOW_FACTOR_MAX, Windows,
 };
 
+use super::exchange::{self, Blocks, ExchangeFields};
 use super::file::{Draft, Field};
 use super::refusal::{FieldName, Refusal};
-use super::value::{number, number_from, per_mille, positive, word};
+use super::value::{bytes, few_bytes, number, number_from, per_mille, positive, truth, word};
 
 /// The table that tells such a file from one that describes jobs.
 pub(super) const TABLE: &str = "fabric";
@@ -23,6 +25,8 @@ pub struct Fabric {
     pub windows: Windows,
     /// So many seeds, from the machine's on.
     pub seeds: u32,
+    /// What its nodes exchange, where they are not under load.
+    pub exchange: Option<Plan>,
 }
 
 /// A network that is being put together, field by field.
@@ -42,10 +46,19 @@ pub struct FabricDraft {
     strength: u8,
     decay_cycles: u16,
     chunks: u32,
+    limited: Option<Limited>,
     parameters: Parameters,
     windows: Windows,
     seed: u64,
     seeds: u32,
+    exchange: Option<ExchangeFields>,
+}
+
+impl FabricDraft {
+    /// A file that has a field of an exchange describes one.
+    fn exchange(&mut self) -> &mut ExchangeFields {
+        self.exchange.get_or_insert_default()
+    }
 }
 
 /// Some of the nodes.
@@ -176,6 +189,14 @@ pub const FABRIC_FIELDS: &[Field<FabricDraft>] = fields! {
     "fabric" "chunks" "30"
         "With control chunks: packets of a node that its receiver has not taken, at most" =>
         |d, t| d.chunks = positive(t)?;
+    "fabric" "limited" "all"
+        "With control chunks, who has no more than that: all nodes, those that send to slow nodes (to_slow), or all but \
+         those (others)" =>
+        |d, t| d.limited = match word(t, &["all", "to_slow", "others"])? {
+            "to_slow" => Some(Limited::SendersToSlow),
+            "others" => Some(Limited::Others),
+            _ => None,
+        };
     "fabric" "window_cycles" "10000"
         "Cycles of a window. The run ends when the throughput of three windows in a row is like that of the one before" =>
         |d, t| d.windows.cycles = number_from(t, 100)?;
@@ -183,6 +204,41 @@ pub const FABRIC_FIELDS: &[Field<FabricDraft>] = fields! {
         |d, t| d.windows.most = number_from(t, 4)?;
     "fabric" "tolerance" "5 %" "By how much throughputs may differ that are alike" =>
         |d, t| d.windows.tolerance_per_mille = per_mille(t)?;
+
+    "exchange" "algorithm" "pairwise"
+        "Who sends when: in_order, interleave, barriers, tokens, receiver_tokens, booking and the other techniques of \
+         tidegate_bulk(3), or as MPIs do it: scattered, pairwise, bruck" =>
+        |d, t| d.exchange().algorithm = word(t, &ExchangeFields::algorithms())?.to_owned();
+    "exchange" "at_a_time" "32" "With scattered: blocks of a node under way at most" =>
+        |d, t| d.exchange().at_a_time = positive(t)?;
+    "exchange" "unit" ""
+        "With interleave and booking: bytes that are sent or booked at a time; without it a block, at most 64 KiB" =>
+        |d, t| d.exchange().unit = Some(bytes(t)?.max(1));
+    "exchange" "outstanding" "1" "With interleave: pieces of a node under way" =>
+        |d, t| d.exchange().outstanding = positive(t)?;
+    "exchange" "window" "8" "With booking: rounds ahead that are booked" => |d, t| d.exchange().window = positive(t)?;
+    "exchange" "rounds_per_barrier" "1" "With booking: rounds from one barrier to the next" =>
+        |d, t| d.exchange().rounds_per_barrier = positive(t)?;
+    "exchange" "blocks" "uniform"
+        "Lengths of the blocks: uniform; random (from 0 to twice the length); skewed (one node in eight gets four times as \
+         much); shifts (only for the nodes at some distances) or sparse (only for some nodes, by lot)" =>
+        |d, t| d.exchange().blocks = Blocks::named(word(t, &Blocks::NAMES)?);
+    "exchange" "bytes" "64 KiB" "Length of a block, or the mean" => |d, t| d.exchange().bytes = bytes(t)?;
+    "exchange" "count" "8" "With shifts and sparse: for how many nodes each node has a block" =>
+        |d, t| d.exchange().count = positive(t)?;
+    "exchange" "flit_bytes" "16 B" "Bytes of a flit" => |d, t| d.exchange().flit_bytes = few_bytes(t, 1, 1 << 16, "64 KiB")?;
+    "exchange" "overhead_cycles" "300"
+        "What a node's processor needs for each piece or signal that it begins or hears of" =>
+        |d, t| d.exchange().overhead_cycles = number(t)?;
+    "exchange" "barrier_arity" "4" "Most children of a node in the barrier's tree" =>
+        |d, t| d.exchange().barrier_arity = positive(t)?;
+    "exchange" "receive_factor" "1"
+        "How many cycles a node needs to take a flit: with 2 it receives half as fast as it sends" =>
+        |d, t| d.exchange().receive_factor = positive(t)?;
+    "exchange" "exclusive_receive" "false" "Whether a node sends nothing while it takes what has come" =>
+        |d, t| d.exchange().is_receiving_exclusive = truth(t)?;
+    "exchange" "cycles_most" "200000000" "An exchange that takes longer is given up" =>
+        |d, t| d.exchange().most_cycles = positive(t)?;
 
     "run" "seed" "1" "Decides every random choice" => |d, t| d.seed = number(t)?;
     "run" "seeds" "1"
@@ -209,10 +265,12 @@ impl Draft for FabricDraft {
             strength: 1,
             decay_cycles: 4,
             chunks: 30,
+            limited: None,
             parameters: Parameters::SCHNEIDER,
             windows: Windows { cycles: 10_000, most: 20, tolerance_per_mille: 50 },
             seed: 1,
             seeds: 1,
+            exchange: None,
         }
     }
 
@@ -236,7 +294,7 @@ impl Draft for FabricDraft {
         };
         let control = match self.control.as_str() {
             "marks" => Control::Marks { strength: self.strength, decay_cycles: self.decay_cycles },
-            "chunks" => Control::Chunks(self.chunks),
+            "chunks" => self.limited.map_or(Control::Chunks(self.chunks), |of| Control::ChunksOf(of, self.chunks)),
             _ => Control::None,
         };
         let slow_nodes = self.slow.of(layout.nodes());
@@ -244,10 +302,14 @@ impl Draft for FabricDraft {
         let load = Load { pattern, slow_nodes, slow_factor, control, ..self.load };
         let machine = Machine { layout, routing, parameters: self.parameters, load, seed: self.seed };
         machine.check().map_err(|error| refuse(error.to_string()))?;
-        Ok(Fabric { machine, windows: self.windows, seeds: self.seeds })
+        let exchange = self.exchange.map(|fields| fields.plan(&machine));
+        Ok(Fabric { machine, windows: self.windows, seeds: self.seeds, exchange })
     }
 
     fn heeds(fabric: &Fabric, field: &Field<Self>) -> bool {
+        if fabric.exchange.as_ref().is_some_and(|plan| !exchange::heeds(plan, field.section, field.name)) {
+            return false;
+        }
         let Machine { layout, routing, load, .. } = fabric.machine;
         match field.name {
             "groups" | "routers_per_group" | "nodes_per_router" | "global_links" => {
@@ -261,17 +323,22 @@ impl Draft for FabricDraft {
             "shift" => matches!(load.pattern, Pattern::Shift(_)),
             "slow_factor" => load.slow_nodes > 0,
             "mark_strength" | "mark_decay_cycles" => matches!(load.control, Control::Marks { .. }),
-            "chunks" => matches!(load.control, Control::Chunks(_)),
+            "chunks" | "limited" => matches!(load.control, Control::Chunks(_) | Control::ChunksOf(..)),
             _ => true,
         }
     }
 
     fn why_idle(field: &Field<Self>, values: impl Fn(FieldName) -> Option<String>) -> String {
+        if field.section == exchange::TABLE {
+            let values = |of: &'static str| values((exchange::TABLE, of)).unwrap_or_default();
+            let (algorithm, blocks) = (values("algorithm"), values("blocks"));
+            return format!("an exchange with algorithm = {algorithm} and blocks = {blocks}: remove the field");
+        }
         let decides = match field.name {
             "adaptive_bias" | "adaptive_threshold" => "routing",
             "shift" => "pattern",
             "slow_factor" => "slow_nodes",
-            "mark_strength" | "mark_decay_cycles" | "chunks" => "control",
+            "mark_strength" | "mark_decay_cycles" | "chunks" | "limited" => "control",
             _ => "topology",
         };
         let default = FABRIC_FIELDS.iter().find(|field| field.name == decides).map_or("", |field| field.default);

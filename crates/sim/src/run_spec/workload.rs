@@ -1,16 +1,22 @@
 //! Operations by name and form, patterns of traffic, traces.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use tidegate_sim::workload::collective::{
+use crate::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter, barrier,
 };
-use tidegate_sim::workload::nas::{Nas, Variation};
-use tidegate_sim::workload::{Benchmark, Operation};
-use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic, write_goal};
-use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
+use crate::workload::{Benchmark, Mixed, Operation};
+
+use crate::workload::nas::Nas;
+use crate::workload::point_to_point::Calls;
+use crate::workload::{Communicator, HALO, Pattern, Trace, Traffic, write_goal};
+use crate::workload::{Phase, Phases};
+use crate::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
+
+use tidegate_message::Counter;
 
 use super::job::JobDraft;
 use super::refusal::Refusal;
@@ -21,6 +27,7 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("pingpong", &[]),
     ("multi_pingpong", &[]),
     ("pingping", &[]),
+    ("stream", &["blocking", "non_blocking"]),
     ("sendrecv", &[]),
     ("exchange", &[]),
     ("barrier", &["dissemination", "recursive_doubling", "tree", "plain"]),
@@ -49,11 +56,12 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("mg", CLASSES),
     ("bt", CLASSES),
     ("sp", CLASSES),
+    ("phases", &[]),
     ("trace", &[]),
 ];
 
 /// Sizes of the NAS Parallel Benchmarks.
-const CLASSES: &[&str] = &["A", "B"];
+const CLASSES: &[&str] = &["A", "B", "C"];
 
 /// Most messages of a pattern, over all processes: their destinations are listed before the run.
 const MESSAGES_MOST: u64 = 100_000_000;
@@ -69,13 +77,17 @@ const MEMORY_MOST: u64 = 1 << 40;
 const SEGMENT: u64 = 1024;
 
 /// The operation of that name and form; `None` for a pattern or a trace.
-pub(super) fn operation(name: &str, form: Option<&str>, radix: u32) -> Option<Operation> {
+pub(super) fn operation(name: &str, form: Option<&str>, (radix, window): (u32, u32)) -> Option<Operation> {
     let forms = OPERATIONS.iter().find(|operation| operation.0 == name)?.1;
     let form = form.or(forms.first().copied()).unwrap_or_default();
     Some(match (name, form) {
         ("pingpong", _) => Operation::Pingpong,
         ("multi_pingpong", _) => Operation::MultiPingpong,
         ("pingping", _) => Operation::Pingping,
+        ("stream", form) => {
+            let calls = if form == "non_blocking" { Calls::NonBlocking } else { Calls::Blocking };
+            Operation::Stream { window, calls }
+        }
         ("sendrecv", _) => Operation::Sendrecv,
         ("exchange", _) => Operation::Exchange,
         ("barrier", "recursive_doubling") => Operation::Barrier(Barrier::RecursiveDoubling),
@@ -149,10 +161,39 @@ pub enum Work {
         /// How many of a process are under way at most.
         window: usize,
     },
-    /// One of the NAS Parallel Benchmarks.
-    Nas(Nas),
+    /// One of the NAS Parallel Benchmarks, and whether its time is that of its own clock.
+    Nas(Nas, bool),
+    /// A collective operation that is repeated and timed, after messages of random lengths.
+    Mixed(Benchmark),
+    /// All-to-alls of a part of the processes after another.
+    Phases(PhaseSizes),
     /// The text of a trace, which has been checked.
     Trace(Arc<str>),
+}
+
+/// Phases, as they can be handed to another thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseSizes {
+    /// Processes of each phase.
+    pub sizes: Vec<u32>,
+    /// All-to-alls of a phase.
+    pub repetitions: u32,
+    /// Bytes of a block.
+    pub bytes: u64,
+    /// Rank 0's credits towards these ranks are noted.
+    pub watched: Vec<Range<u32>>,
+}
+
+impl PhaseSizes {
+    fn phases(&self) -> Phases {
+        let phase = |&active: &u32| Phase { active, operations: self.repetitions };
+        Phases {
+            phases: self.sizes.iter().map(phase).collect(),
+            block: self.bytes,
+            form: Alltoall::Plain,
+            watched: self.watched.clone().into(),
+        }
+    }
 }
 
 /// Of which process the time of a run is; overhead is made of that time.
@@ -176,6 +217,18 @@ impl TimeOf {
 }
 
 impl Work {
+    /// A name that programs of one kind have in common.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Work::Benchmark(benchmark) | Work::Mixed(benchmark) => benchmark.operation.to_string(),
+            Work::Traffic { pattern, .. } => format!("{pattern:?}"),
+            Work::Nas(nas, _) => nas.benchmark.name().to_owned(),
+            Work::Phases(_) => "phases".to_owned(),
+            Work::Trace(_) => "trace".to_owned(),
+        }
+    }
+
     /// Of which process the time of a run is.
     ///
     /// Where all processes do the same, they end at about the same time, and the mean depends least on chance: so the
@@ -188,7 +241,7 @@ impl Work {
     #[must_use]
     pub fn time_of(&self) -> TimeOf {
         match self {
-            Work::Benchmark(benchmark) => match benchmark.operation {
+            Work::Benchmark(benchmark) | Work::Mixed(benchmark) => match benchmark.operation {
                 Operation::Broadcast(_)
                 | Operation::Reduce(_)
                 | Operation::Gather(_)
@@ -197,7 +250,7 @@ impl Work {
                 | Operation::Scatterv => TimeOf::LastProcess,
                 _ => TimeOf::AllProcesses,
             },
-            Work::Traffic { .. } | Work::Nas(_) | Work::Trace(_) => TimeOf::LastProcess,
+            Work::Traffic { .. } | Work::Nas(..) | Work::Phases(_) | Work::Trace(_) => TimeOf::LastProcess,
         }
     }
 
@@ -206,9 +259,14 @@ impl Work {
         match (self, field) {
             (_, "operation") => true,
             (Work::Trace(_), field) => field == "trace",
-            (Work::Nas(_), field) => matches!(field, "form" | "iterations" | "compute_rate"),
+            (Work::Nas(..), field) => matches!(field, "form" | "iterations" | "compute_rate" | "variation" | "clock"),
+            (Work::Phases(_), field) => matches!(field, "phases" | "watched" | "bytes" | "repetitions"),
+            (_, "amid_packets") => true,
             (Work::Traffic { pattern: Pattern::Incast { .. }, .. }, "root") => true,
             (Work::Traffic { .. }, field) => matches!(field, "bytes" | "repetitions" | "window"),
+            (Work::Benchmark(benchmark), "window") => matches!(benchmark.operation, Operation::Stream { .. }),
+            (Work::Mixed(benchmark), "mixed") => benchmark.warm_up > 0,
+            (Work::Mixed(benchmark), field) => Work::Benchmark(*benchmark).heeds(field),
             (Work::Benchmark(benchmark), "radix") => matches!(
                 benchmark.operation,
                 Operation::Barrier(Barrier::Tree { .. })
@@ -230,6 +288,8 @@ impl Work {
         let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
         match self.time_of() {
             TimeOf::AllProcesses => times.iter().sum::<f64>() / times.len().max(1) as f64,
+            // Phases note the time of each of their operations alone.
+            TimeOf::LastProcess if times.is_empty() => outcome.time.microseconds(),
             TimeOf::LastProcess => times.into_iter().fold(0.0, f64::max),
         }
     }
@@ -253,7 +313,16 @@ impl Work {
                 let traffic = Traffic::new(*pattern, config.size(), *messages, config.seed);
                 Simulation::new(config, &Timed::Traffic(traffic, *bytes, *window))
             }
-            Work::Nas(nas) => Simulation::new(config, &Timed::Nas(*nas)),
+            Work::Mixed(benchmark) => Simulation::new(config, &Mixed(*benchmark)),
+            Work::Nas(nas, is_own_clock) => Simulation::new(config, &Timed::Nas(*nas, *is_own_clock)),
+            Work::Phases(sizes) => {
+                let phases = sizes.phases();
+                let program = move |task: Task| {
+                    let phases = phases.clone();
+                    async move { phases.run(&Communicator::world(&task)).await }
+                };
+                Simulation::new(config, &program)
+            }
             Work::Trace(text) => {
                 let trace = Trace::parse(text).map_err(|error| SimulationError::Setup(error.to_string()))?;
                 Simulation::new(config, &Timed::Trace(trace))
@@ -273,7 +342,16 @@ impl Work {
                 let traffic = Traffic::new(*pattern, size, *messages, config.seed);
                 write_goal(&Timed::Traffic(traffic, *bytes, *window), size)
             }
-            Work::Nas(nas) => {
+            Work::Mixed(benchmark) => write_goal(&Mixed(*benchmark), size),
+            Work::Phases(sizes) => {
+                let phases = sizes.phases();
+                let program = move |task: Task| {
+                    let phases = phases.clone();
+                    async move { phases.run(&Communicator::world(&task)).await }
+                };
+                write_goal(&program, size)
+            }
+            Work::Nas(nas, _) => {
                 let nas = *nas;
                 write_goal(&move |task: Task| async move { nas.run(&Communicator::world(&task)).await }, size)
             }
@@ -286,7 +364,7 @@ impl Work {
 #[derive(Clone)]
 enum Timed {
     Traffic(Traffic, u64, usize),
-    Nas(Nas),
+    Nas(Nas, bool),
     Trace(Trace),
 }
 
@@ -296,16 +374,31 @@ impl Program for Timed {
     }
 }
 
+/// What every process of a NAS benchmark notes of the whole run where the benchmark has its own clock.
+const NOTED_OF_NAS: [(&str, Counter); 3] = [
+    ("eager", Counter::MessagesEager),
+    ("rendezvous", Counter::MessagesRendezvous),
+    ("credits", Counter::CreditPackets),
+];
+
 async fn timed(work: Timed, task: Task) {
     let world = Communicator::world(&task);
     barrier(&world, Barrier::Dissemination).await;
     let begin = task.now();
+    let mut by_own_clock = None;
     match work {
         Timed::Traffic(traffic, bytes, window) => traffic.run(&world, bytes, window).await,
-        Timed::Nas(nas) => nas.run(&world).await,
+        Timed::Nas(nas, true) => by_own_clock = Some(nas.timed(&world).await),
+        Timed::Nas(nas, false) => nas.run(&world).await,
         Timed::Trace(trace) => trace.replay(&task).await,
     }
-    task.record("time", 0, task.now().since(begin).microseconds());
+    let time = by_own_clock.unwrap_or_else(|| task.now().since(begin));
+    task.record("time", 0, time.microseconds());
+    if by_own_clock.is_some() {
+        for (label, counter) in NOTED_OF_NAS {
+            task.record(label, 0, task.counter(counter).await as f64);
+        }
+    }
 }
 
 impl JobDraft {
@@ -326,10 +419,15 @@ impl JobDraft {
             let what = format!("[workload] active = {active} is more than the job's {size} processes");
             return refuse("active", what);
         }
-        if let Some(operation) = operation(name, self.form.as_deref(), self.radix) {
+        let window = u32::try_from(self.window).unwrap_or(u32::MAX);
+        if let Some(operation) = operation(name, self.form.as_deref(), (self.radix, window)) {
             self.check_repetitions()?;
             self.check_group(operation, size)?;
-            return Ok(Work::Benchmark(Benchmark { operation, ..self.benchmark }));
+            let benchmark = Benchmark { operation, ..self.benchmark };
+            return Ok(if self.mixed { Work::Mixed(benchmark) } else { Work::Benchmark(benchmark) });
+        }
+        if name == "phases" {
+            return self.phases(size).map(Work::Phases);
         }
         if let Ok(benchmark) = name.parse() {
             let refusal = |field: &'static str, what: String| Refusal::new(&[("workload", field)], what);
@@ -339,12 +437,12 @@ impl JobDraft {
                 class,
                 iterations: self.iterations,
                 rate: self.compute_rate,
-                variation: Variation::AsPublished,
+                variation: self.variation,
             };
             nas.check(size).map_err(|why| {
                 refusal("operation", format!("{why}: change [network] sizes or [machine] processes_per_node"))
             })?;
-            return Ok(Work::Nas(nas));
+            return Ok(Work::Nas(nas, self.is_own_clock));
         }
         let Some(pattern) = pattern(name, self.root) else { return self.trace(config, folder).map(Work::Trace) };
         if self.root >= size {
@@ -365,6 +463,25 @@ impl JobDraft {
             return refuse("repetitions", what);
         }
         Ok(Work::Traffic { pattern, messages, bytes, window: self.window })
+    }
+
+    /// The phases of a job of so many processes.
+    fn phases(&self, size: u32) -> Result<PhaseSizes, Refusal> {
+        let refuse = |field: &'static str, what: String| Err(Refusal::new(&[("workload", field)], what));
+        if let Some(active) = self.phases.iter().find(|&&active| active == 0 || active > size) {
+            return refuse(
+                "phases",
+                format!("[workload] phases: {active} of the job's {size} processes cannot be active"),
+            );
+        }
+        if let Some(range) = self.watched.iter().find(|range| range.end > size) {
+            let what = format!("[workload] watched: the job has {size} processes, none of rank {}", range.end - 1);
+            return refuse("watched", what);
+        }
+        self.check_repetitions()?;
+        self.check_bytes(size)?;
+        let Benchmark { bytes, repetitions, .. } = self.benchmark;
+        Ok(PhaseSizes { sizes: self.phases.clone(), repetitions, bytes, watched: self.watched.clone() })
     }
 
     /// Whether repetitions have an end that somebody will see.
@@ -391,7 +508,9 @@ impl JobDraft {
             ("workload", "operation"),
         ];
         let needs = match operation {
-            Operation::Pingpong | Operation::Pingping if members < 2 => "at least two processes",
+            Operation::Pingpong | Operation::Pingping | Operation::Stream { .. } if members < 2 => {
+                "at least two processes"
+            }
             Operation::MultiPingpong if members % 2 == 1 => "an even number of processes",
             _ => return self.check_bytes(members),
         };

@@ -1,6 +1,6 @@
 //! Values with units, as files have them: `1.4 us`, `2 KiB`, `850 MB/s`.
 
-use tidegate_sim::{Bandwidth, Time};
+use crate::{Bandwidth, Time};
 
 /// The number and the unit behind it.
 fn split(text: &str) -> (&str, &str) {
@@ -80,7 +80,8 @@ pub fn frame(text: &str) -> Result<u32, String> {
     few_bytes(text, 1, FRAME_MOST, "1 GiB")
 }
 
-fn few_bytes(text: &str, least: u32, most: u64, most_in_words: &str) -> Result<u32, String> {
+/// Bytes within bounds.
+pub fn few_bytes(text: &str, least: u32, most: u64, most_in_words: &str) -> Result<u32, String> {
     match bytes(text)? {
         bytes if bytes < u64::from(least) => Err(format!("at least {least} B is needed")),
         bytes if bytes > most => Err(format!("at most {most_in_words} is allowed")),

@@ -1,9 +1,10 @@
 //! The fields of a file, in the order in which they take effect.
 
+use std::ops::Range;
 use std::time::Duration;
 
+use crate::{BlockedSender, BulkOrder, NodeId, Rendezvous, Ways};
 use tidegate_flow::SchemeName;
-use tidegate_sim::{BlockedSender, BulkOrder, NodeId, Rendezvous, Ways};
 
 use super::buffers;
 use super::file::Field;
@@ -12,6 +13,7 @@ use super::value::{
     bytes, frame, number, number_from, numbers, overhead, positive, rate, rate_or_unlimited, step, time, truth, word,
 };
 use super::workload::OPERATIONS;
+use crate::workload::nas::Variation;
 
 /// Rows `section name default help => place = parser`; the default is that of the set `extoll`.
 macro_rules! fields {
@@ -121,6 +123,9 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "cost" "dynamic_packet" ""
         "In addition under dynamic: its lists, per control packet made" =>
             |d, t| d.config.cost.dynamic_packet = step(t)?;
+    "cost" "free_credits" "false"
+        "Whether processes need no time for credits, neither to take and count them nor to make and understand their packets" =>
+            |d, t| d.free_credits = truth(t)?;
     "cost" "injection" "" "An interface takes a packet from a process" => |d, t| d.config.cost.injection = step(t)?;
     "cost" "extraction" "" "An interface puts a packet into a mailbox" => |d, t| d.config.cost.extraction = step(t)?;
     "cost" "shared_host_interface" ""
@@ -231,10 +236,35 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
             |d, t| d.benchmark.repetitions_per_root = positive(t)?;
     "workload" "root" "0" "The receiver of an incast" => |d, t| d.root = number(t)?;
     "workload" "window" "64"
-        "Messages of a pattern that a process has under way at most" => |d, t| d.window = positive::<u32>(t)? as usize;
+        "Messages of a pattern that a process has under way at most; of a stream, messages before the answer" => |d, t| d.window = positive::<u32>(t)? as usize;
+    "workload" "mixed" "false"
+        "Whether, after the warm-up, each two processes exchange a message of a random length, so that pairs begin what \
+         counts with different credits" => |d, t| d.mixed = truth(t)?;
+    "workload" "amid_packets" ""
+        "The run begins amid a program in which each two processes have exchanged messages of so many packets; without it, \
+         with the program" => |d, t| d.config.amid_messages_of = Some(positive(t)?);
+    "workload" "phases" "256 128 64"
+        "Of operation phases: how many of the first processes do all-to-alls in each phase, while the others wait in a barrier" =>
+            |d, t| d.phases = numbers(t, ' ')?;
+    "workload" "watched" ""
+        "Of operation phases: ranges of ranks, such as \"1-63 64-127\"; the credits of rank 0 towards them are noted" =>
+            |d, t| d.watched = ranges(t)?;
+    "workload" "variation" "as_published"
+        "What is changed of a NAS benchmark: as_published, input_given (MG without the reductions for its input), edges_copied \
+         (LU), words_at_first, or transpose_at_once (FT)" =>
+        |d, t| d.variation = match word(t, &["as_published", "input_given", "edges_copied", "words_at_first", "transpose_at_once"])? {
+            "input_given" => Variation::InputGiven,
+            "edges_copied" => Variation::EdgesCopied,
+            "words_at_first" => Variation::WordsAtFirst,
+            "transpose_at_once" => Variation::TransposeAtOnce,
+            _ => Variation::AsPublished,
+        };
+    "workload" "clock" "whole"
+        "Of a NAS benchmark: whether its time is that of the whole program, or that of its own clock, which begins after the \
+         iterations that warm up (own)" => |d, t| d.is_own_clock = word(t, &["whole", "own"])? == "own";
     "workload" "iterations" ""
         "Iterations of a NAS benchmark that count; without it as many as its class has" =>
-            |d, t| d.iterations = Some(positive(t)?);
+            |d, t| d.iterations = Some(number(t)?);
     "workload" "compute_rate" "400"
         "Millions of operations that a process of a NAS benchmark does in a second" =>
             |d, t| d.compute_rate = f64::from(positive::<u32>(t)?);
@@ -245,10 +275,28 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "run" "seed" "1" "Decides every random choice" => |d, t| d.config.seed = number(t)?;
     "run" "reference" "true"
         "Whether every run is compared with the same in mailboxes without end" => |d, t| d.reference = truth(t)?;
+    "run" "time_most" ""
+        "When a run is ended if its programs have not ended before; without it never" =>
+            |d, t| d.config.time_most = time(t)?;
     "run" "checks" "false"
         "Whether all checkers watch: conservation of credits, mailbox bound, order, liveness. Slower" =>
             |d, t| d.config.checks = truth(t)?;
 };
+
+/// Ranges of ranks, both ends included, between spaces.
+fn ranges(text: &str) -> Result<Vec<Range<u32>>, String> {
+    let range = |part: &str| {
+        let (first, last) =
+            part.split_once('-').ok_or_else(|| "ranges such as \"1-63 64-127\" are needed".to_owned())?;
+        let (first, last): (u32, u32) = (number(first)?, number(last)?);
+        if first <= last {
+            Ok(first..last.saturating_add(1))
+        } else {
+            Err(format!("{part} is no range: it ends before it begins"))
+        }
+    };
+    text.split(' ').map(range).collect()
+}
 
 /// `None`: mailboxes without end.
 fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
@@ -263,7 +311,7 @@ fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Draft;
+    use crate::run_spec::Draft;
 
     #[test]
     fn every_default_is_what_a_file_without_the_field_gets() {

@@ -92,6 +92,21 @@ struct Given<D: 'static> {
     place: Range<usize>,
 }
 
+/// What becomes of fields that change nothing in any run of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// They are refused: whoever wrote them expected something of them.
+    Refused,
+    /// They are left alone: the text is one point of a larger sweep, in others of which they count.
+    Allowed,
+}
+
+impl Ignored {
+    fn refuses(self) -> bool {
+        self == Ignored::Refused
+    }
+}
+
 /// Most combinations of a sweep. More are refused, because then a list is longer than its author meant.
 const POINTS_MOST: usize = 100_000;
 
@@ -100,7 +115,7 @@ impl<D: Draft> Sweep<D> {
     ///
     /// # Errors
     /// If the text is no TOML, names what does not exist, or describes something impossible.
-    pub fn read(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
+    pub fn read(text: &str, folder: &Path, ignores: Ignored) -> Result<Self, ScenarioError> {
         let line = |place: &Range<usize>| line_at(text, place);
         let table = parse(text)?;
         let given = collect(&table).map_err(|(place, what)| ScenarioError { line: Some(line(&place)), what })?;
@@ -135,7 +150,7 @@ impl<D: Draft> Sweep<D> {
             let scenario = draft.finish(folder).map_err(|refusal| sweep.refuse(refusal, &values))?;
             sweep.points.push((values, scenario));
         }
-        match given.iter().find(|given| sweep.is_idle(given)) {
+        match given.iter().find(|given| ignores.refuses() && sweep.is_idle(given)) {
             Some(idle) => Err(ScenarioError { line: Some(line(&idle.place)), what: changes_nothing(idle, &given) }),
             None => Ok(sweep),
         }
