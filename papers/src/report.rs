@@ -44,6 +44,9 @@ impl Verdict {
 pub struct Fact {
     /// The statement.
     pub statement: String,
+    /// The paper's sentence, word for word, where it is one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub quote: String,
     /// What came of it, judged on the means over all seeds.
     pub verdict: Verdict,
     /// What comes of it with each seed alone, in the order of the seeds. Empty where there is one seed, or nothing is
@@ -67,6 +70,7 @@ impl Fact {
     pub fn tested(statement: &str, holds: bool, paper: impl Into<String>, here: impl Into<String>) -> Self {
         Fact {
             statement: statement.to_owned(),
+            quote: String::new(),
             verdict: if holds { Verdict::Reproduced } else { Verdict::Differs },
             by_seed: Vec::new(),
             paper: paper.into(),
@@ -81,6 +85,7 @@ impl Fact {
     pub fn not_run(statement: &str, paper: impl Into<String>, why: &str) -> Self {
         Fact {
             statement: statement.to_owned(),
+            quote: String::new(),
             verdict: Verdict::NotRun,
             by_seed: Vec::new(),
             paper: paper.into(),

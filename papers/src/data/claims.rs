@@ -21,6 +21,10 @@ impl Figure {
     }
 
     fn fact(&self, claim: &ClaimOf, points: &Points, workshop: &Workshop<'_>) -> Result<Fact, BadFigure> {
+        Ok(Fact { quote: claim.quote.clone(), ..self.judged(claim, points, workshop)? })
+    }
+
+    fn judged(&self, claim: &ClaimOf, points: &Points, workshop: &Workshop<'_>) -> Result<Fact, BadFigure> {
         let is_of_form = claim.only.is_empty() || claim.only == workshop.scale.name();
         if claim.holds.is_empty() || !is_of_form || workshop.seeds < claim.seeds {
             return Ok(Fact::not_run(&claim.says, &claim.paper, self.explanation(&claim.otherwise)?));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tidegate_cli::scenario::{FABRIC_FIELDS, FabricDraft, File, Sweep};
+use tidegate_sim::run_spec::{FABRIC_FIELDS, FabricDraft, File, Sweep};
 use tidegate_sim::cycle::{Control, Layout, Pattern, Routing};
 
 fn read(text: &str) -> Result<Sweep<FabricDraft>, String> {

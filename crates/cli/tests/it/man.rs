@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use crate::manual::{roff, with_part};
+use crate::manual::{self, roff, with_part};
 use clap::{Arg, CommandFactory};
 use tidegate_cli::arguments::Cli;
 use tidegate_cli::report::table::aggregate_name;

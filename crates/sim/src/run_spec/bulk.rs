@@ -258,7 +258,7 @@ mod tests {
 
     fn of(text: &str) -> BulkSpec {
         let sweep =
-            super::super::file::Sweep::<BulkDraft>::read(text, Path::new(""), super::super::Ignored::Refused).unwrap();
+            super::super::file::Sweep::<BulkDraft>::read(text, Path::new("")).unwrap();
         sweep.points[0].1
     }
 
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn what_a_machine_does_not_have_is_refused() {
         let why = |text: &str| {
-            super::super::file::Sweep::<BulkDraft>::read(text, Path::new(""), super::super::Ignored::Refused)
+            super::super::file::Sweep::<BulkDraft>::read(text, Path::new(""))
                 .unwrap_err()
                 .to_string()
         };

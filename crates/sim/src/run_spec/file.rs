@@ -115,7 +115,11 @@ impl<D: Draft> Sweep<D> {
     ///
     /// # Errors
     /// If the text is no TOML, names what does not exist, or describes something impossible.
-    pub fn read(text: &str, folder: &Path, ignores: Ignored) -> Result<Self, ScenarioError> {
+    pub fn read(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        Self::read_with(text, folder, Ignored::Refused)
+    }
+
+    pub(super) fn read_with(text: &str, folder: &Path, ignores: Ignored) -> Result<Self, ScenarioError> {
         let line = |place: &Range<usize>| line_at(text, place);
         let table = parse(text)?;
         let given = collect(&table).map_err(|(place, what)| ScenarioError { line: Some(line(&place)), what })?;

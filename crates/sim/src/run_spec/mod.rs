@@ -31,7 +31,8 @@ use std::path::Path;
 pub use bulk::{BULK_FIELDS, BulkDraft, BulkSpec};
 pub use fabric::{FABRIC_FIELDS, Fabric, FabricDraft};
 pub use fields::FIELDS;
-pub use file::{Draft, Field, Ignored, ScenarioError, Sweep};
+use file::Ignored;
+pub use file::{Draft, Field, ScenarioError, Sweep};
 pub use job::{JobDraft, Scenario};
 pub use workload::{OPERATIONS, PhaseSizes, TimeOf, Work};
 
@@ -58,11 +59,11 @@ impl File {
     fn read_with(bytes: Vec<u8>, folder: &Path, ignored: Ignored) -> Result<Self, ScenarioError> {
         let text = file::text(bytes)?;
         if file::has_table(&text, bulk::TABLE)? {
-            Sweep::read(&text, folder, ignored).map(File::Bulks)
+            Sweep::read_with(&text, folder, ignored).map(File::Bulks)
         } else if file::has_table(&text, fabric::TABLE)? || file::has_table(&text, exchange::TABLE)? {
-            Sweep::read(&text, folder, ignored).map(File::Fabrics)
+            Sweep::read_with(&text, folder, ignored).map(File::Fabrics)
         } else {
-            Sweep::read(&text, folder, ignored).map(File::Jobs)
+            Sweep::read_with(&text, folder, ignored).map(File::Jobs)
         }
     }
 }
