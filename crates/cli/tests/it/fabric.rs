@@ -10,7 +10,7 @@ use tidegate_sim::cycle::{Control, Layout, Pattern, Routing};
 fn read(text: &str) -> Result<Sweep<FabricDraft>, String> {
     match File::read(text.into(), Path::new("")).map_err(|error| error.to_string())? {
         File::Fabrics(sweep) => Ok(sweep),
-        File::Jobs(_) => panic!("a file with [fabric] describes no jobs"),
+        File::Jobs(_) | File::Bulks(_) => panic!("a file with [fabric] describes no jobs"),
     }
 }
 

@@ -14,7 +14,7 @@ fn files() -> Vec<&'static str> {
 #[test]
 fn every_file_in_it_can_be_read() {
     let files = files();
-    assert_eq!(files.len(), 5);
+    assert_eq!(files.len(), 7);
     for file in files {
         File::read(file.into(), Path::new("")).unwrap_or_else(|error| panic!("{error} in\n{file}"));
     }
