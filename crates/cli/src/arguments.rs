@@ -433,8 +433,6 @@ mod tests {
     fn wrong_numbers_of_the_other_commands_name_what_is_allowed() {
         for (words, names) in [
             (&["sim", "--jobs", "x", "file"][..], "must be a whole number from 1 to 4096"),
-            (&["paper", "--jobs", "0"], "must be a whole number from 1 to 4096"),
-            (&["paper", "--seed", "1.5"], "must be a whole number from 0 to"),
             (&["top", "--interval", "0"], "must be seconds from 0.1 to 3600"),
             (&["top", "--json"], "--once"),
         ] {
