@@ -17,7 +17,7 @@ MPICC ?= mpicc
 BULK := tidegate_bulk.c exchange.c receiving.c
 BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_bulk.h tidegate_decisions.h)
 
-.PHONY: build bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files uninstall dist dist-check clean help
+.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -25,6 +25,14 @@ build: ## build the provider and the command (the default): build/lib/libtidegat
 	@mkdir -p build/lib build/bin
 	@cmp -s $(RELEASE)/libtidegate_fi.so $(LIBRARY) || install -m 755 $(RELEASE)/libtidegate_fi.so $(LIBRARY)
 	@cmp -s $(RELEASE)/tidegate $(PROGRAM) || install -m 755 $(RELEASE)/tidegate $(PROGRAM)
+
+papers: ## build/bin/tidegate-paper, which reproduces figures of papers: `tidegate paper` starts it
+	$(CARGO) build --release --locked -p tidegate-papers
+	@mkdir -p build/bin
+	@cmp -s $(RELEASE)/tidegate-paper build/bin/tidegate-paper || install -m 755 $(RELEASE)/tidegate-paper build/bin/tidegate-paper
+
+papers-test: ## tests of papers/ (`unit` has them, too)
+	$(CARGO) test --locked -p tidegate-papers
 
 bulk: build ## build/lib/libtidegate_bulk.a, the library of tidegate_bulk(3), for the MPI whose wrapper is MPICC (default mpicc)
 	@mkdir -p build/bulk

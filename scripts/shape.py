@@ -242,7 +242,7 @@ def main() -> int:
                     for other in circle:
                         if graph[module].get(other):
                             problems.append(f"    {module} -> {other}: {', '.join(sorted(graph[module][other])[:6])}")
-    for path in sorted((ROOT / "crates").rglob("*.rs")):
+    for path in sorted(path for folder in ("crates", "papers") for path in (ROOT / folder).rglob("*.rs")):
         if path.name in GENERATED or "target" in path.parts:
             continue
         text, place = path.read_text(), path.relative_to(ROOT)

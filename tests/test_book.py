@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS
-from harness import book, process
+from harness import book, papers, process
 from harness import mpi as mpis
 from harness.mpi import Fabric
 from harness.paths import ROOT, TIDEGATE
@@ -106,8 +106,8 @@ def test_every_command_runs_and_prints_what_is_shown(path, place):
 @pytest.fixture(scope="module")
 def figures() -> set[str]:
     """What `tidegate paper` knows."""
-    listed = subprocess.run([TIDEGATE, "paper", "--list", "--json"], capture_output=True, check=True)
-    return {experiment["id"] for experiment in json.loads(listed.stdout)["experiments"]}
+    listed = subprocess.run([papers.program(), "--list", "--json"], capture_output=True, check=True)
+    return {experiment["id"] for experiment in json.loads(listed.stdout)["experiments"]} | {"all"}
 
 
 @pytest.mark.parametrize("path", FIGURES, ids=name)
@@ -125,7 +125,8 @@ def test_pages_of_figures_name_figures_that_there_are(path, figures):
 def options() -> dict[str, set[str]]:
     """The options of each command of `tidegate`, and under no name its own."""
     def of(*words: str) -> str:
-        return subprocess.run([TIDEGATE, *words, "--help"], capture_output=True, text=True, check=True).stdout
+        program = [papers.program()] if words == ("paper",) else [TIDEGATE, *words]
+        return subprocess.run([*program, "--help"], capture_output=True, text=True, check=True).stdout
 
     commands = [command for command in re.findall(r"^  ([a-z]+)  ", of().partition("Commands:")[2], re.MULTILINE) if command != "help"]
     return {command: set(OPTION.findall(of(*filter(None, [command])).replace(",", " ").replace("=", " "))) for command in ["", *commands]}

@@ -23,7 +23,7 @@ TARGET = re.compile(r"`make ([a-z-]+)")
 @pytest.fixture(scope="module")
 def names() -> set[str]:
     """Names of all source files, without their folders."""
-    folders = ["crates", "tests", "scripts", "benches", "demo", "docs", "fuzz"]
+    folders = ["crates", "tests", "scripts", "benches", "demo", "docs", "fuzz", "papers"]
     return {path.name for folder in folders for path in (ROOT / folder).rglob("*") if "target" not in path.parts}
 
 

@@ -1,10 +1,10 @@
 """The paper's statements at reduced size: what came out must go on coming out, and what differs is known.
 
-`paper_outcomes.txt` has the outcome of every statement of `tidegate paper --quick`, with noise and one seed: runs are
+`paper_outcomes.txt` has the outcome of every statement of `tidegate paper all --quick`, with noise and one seed: runs are
 the same on every machine, so several seeds would notice no more. A change of the simulator, of flow control or of a
 statement that changes an outcome fails here; where it is meant, `TIDEGATE_BLESS=1` writes the file anew:
 
-    make build && TIDEGATE_BLESS=1 .mpi/tests/bin/python -m pytest tests/test_paper.py --full
+    TIDEGATE_BLESS=1 .mpi/tests/bin/python -m pytest tests/test_paper.py --full
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness.paths import TIDEGATE
+from harness import papers
 
 OUTCOMES = Path(__file__).with_name("paper_outcomes.txt")
 WORDS = {"reproduced": "reproduced", "differs": "differs", "implied": "implied", "not_run": "not run"}
 WIDTH = max(map(len, WORDS.values())) + 2
+ALL = ["all"]
 OPTIONS = ["--quick", "--seeds", "1", "--noise=2.5"]
 CHOSEN = ["P-table1", "P-table2", "P-fig4", "P-fig5", "P-fig14", "P-fig24-26", "L-fig2", "L-fig3-6", "L-table1", "L-table2", "R-theorem2", "R-endpoints"]
 """The experiments of `make test`: what is computed, which takes no time; latency and stalls of `static`; the
 collectives with a root; and posted buffers where they take few seconds. All others together take thirty times as long;
-crates/sim/tests/paper.rs has them at their smallest."""
+papers/tests/it/statements.rs has them at their smallest."""
 
 
 def read() -> dict[str, list[str]]:
@@ -39,8 +40,8 @@ def read() -> dict[str, list[str]]:
     return expected
 
 
-def write(outcomes: dict[str, list[str]]) -> None:
-    order = json.loads(subprocess.run([TIDEGATE, "paper", "--list", "--json"], capture_output=True, check=True).stdout)
+def write(program: Path, outcomes: dict[str, list[str]]) -> None:
+    order = json.loads(subprocess.run([program, "--list", "--json"], capture_output=True, check=True).stdout)
     lines = [f"# What becomes of the paper's statements with `tidegate paper {' '.join(OPTIONS)}`; tests/test_paper.py writes and checks it."]
     for name in (item["id"] for item in order["experiments"]):
         if name in outcomes:
@@ -48,9 +49,10 @@ def write(outcomes: dict[str, list[str]]) -> None:
     OUTCOMES.write_text("\n".join(lines) + "\n")
 
 
-def run(names: list[str]) -> dict[str, list[str]]:
-    """What comes out now, by experiment."""
-    result = subprocess.run([TIDEGATE, "paper", *OPTIONS, "--json", *names], capture_output=True, text=True, check=False)
+def run(program: Path, names: list[str], folder: Path) -> dict[str, list[str]]:
+    """What comes out now, by experiment. Runs that the user has kept are not looked at."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    result = subprocess.run([program, *OPTIONS, "--json", *names], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return {item["id"]: statements(item) for item in json.loads(result.stdout)["experiments"]}
 
@@ -60,22 +62,22 @@ def statements(experiment: dict) -> list[str]:
     return [f"{WORDS[fact['verdict']]:{WIDTH}}{fact['statement']}" for fact in experiment["facts"]]
 
 
-def check(names: list[str]) -> None:
-    found, expected = run(names), read()
+def check(program: Path, names: list[str], folder: Path) -> None:
+    found, expected = run(program, names, folder), read()
     if os.environ.get("TIDEGATE_BLESS"):
-        write((expected if names else {}) | found)
+        write(program, (expected if names != ALL else {}) | found)
         return
-    if not names:
+    if names == ALL:
         assert found.keys() == expected.keys()
     changed = [f"{name}: {line}" for name in found for line in found[name] if line not in expected.get(name, [])]
     gone = [f"{name}: {line}" for name in found for line in expected.get(name, []) if line not in found[name]]
     assert not changed and not gone, "\n".join(["now:", *changed, "expected:", *gone])
 
 
-def test_chosen_figures_come_out_as_before():
-    check(CHOSEN)
+def test_chosen_figures_come_out_as_before(tmp_path):
+    check(papers.program(), CHOSEN, tmp_path)
 
 
 @pytest.mark.full
-def test_all_figures_come_out_as_before():
-    check([])
+def test_all_figures_come_out_as_before(tmp_path):
+    check(papers.program(is_fast=True), ALL, tmp_path)

@@ -16,6 +16,7 @@ NO_PROMISES: dict[str, str] = {
     "Such a process could trace the others": "the system's affair",
     "That descriptor does not look at the protection": "the system's affair",
     "Folders that other users may write to": "says what others can do; the sentences behind it have tests",
+    "Other refusals end by progress alone": "the tests of these numbers, and all that inject, try again so",
     "have copies of all": "the system's affair",
     "(A child that was made by vfork(2)": "the system's affair",
     "Before Linux 4.14": "such a system is not at hand",

@@ -15,7 +15,6 @@ from .machine import Machine
 OURS = ("tidegate-cli", "tidegate-ofi")
 """The crates that packages are made of; the rest is what they use."""
 FILES = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*")
-FONT = ROOT / "crates" / "cli" / "assets" / "README.md"
 HEAD = """\
 Tidegate itself is licensed under either of Apache License 2.0 or MIT, at your choice (LICENSE-APACHE, LICENSE-MIT).
 Its program and its library contain the works below, and Rust's standard library (MIT or Apache-2.0, copyright the
@@ -55,7 +54,7 @@ def third_party(machine: Machine) -> str:
     for package in packages:
         for text in texts(package):
             owners[text].append(f"{package['name']} {package['version']}")
-    lines = [HEAD, *(f"{package['name']} {package['version']}: {package['license']}" for package in packages), "", "The font:", FONT.read_text()]
+    lines = [HEAD, *(f"{package['name']} {package['version']}: {package['license']}" for package in packages), ""]
     for text, names in owners.items():
         lines += ["-" * 72, ", ".join(names), "-" * 72, text, ""]
     return "\n".join(lines)

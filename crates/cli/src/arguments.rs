@@ -98,10 +98,8 @@ pub enum Command {
     Sim(SimArguments),
     /// Reproduce figures and tables of five papers, and say which of their statements come out
     ///
-    /// Without ids all of them are run, which at full size takes more than ten hours with two processors. With --out
-    /// each run is kept in DIR/.runs when it has ended: the same command goes on where it was stopped, and figures
-    /// share what they have in common.
-    #[command(after_help = PAPER_HELP)]
+    /// This starts tidegate-paper, a program of its own, with the same arguments. Without any it lists the experiments.
+    #[command(after_help = PAPER_HELP, disable_help_flag = true)]
     Paper(PaperArguments),
     /// Show a recording as one HTML file, and say what to change and why
     ///
@@ -316,7 +314,11 @@ fn block_length(text: &str) -> Result<String, String> {
     }
 }
 
-fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
+/// A whole number within a range, as an argument.
+///
+/// # Errors
+/// If the text is none: the error says which numbers there are.
+pub fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
 }
@@ -325,11 +327,6 @@ fn interval(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
     let seconds: f64 = seconds.ok_or_else(|| "must be seconds from 0.1 to 3600".to_owned())?;
     Ok(Duration::from_secs_f64(seconds))
-}
-
-fn percentage(text: &str) -> Result<f64, String> {
-    let number = text.trim().parse().ok().filter(|number| (0.01..=50.0).contains(number));
-    number.ok_or_else(|| "must be a number from 0.01 to 50".to_owned())
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@
 //! * [`html`]: recordings as one HTML file;
 //! * [`tag`]: what the match bits of each MPI say;
 //! * [`scenario`]: a TOML file into simulations;
-//! * [`experiment`]: what the simulator found, as text, pictures and files;
+//! * [`parallel`], [`progress`], [`store`]: runs of the simulator side by side, how they get on, where they are kept;
+//! * [`files`]: files that commands write;
 //! * [`plan`]: how much memory the job of a trace needs; [`calibrate`]: what this machine costs;
 //! * [`command`]: one file per command, putting the above together.
 
@@ -28,23 +29,24 @@ pub mod check;
 pub mod child;
 pub mod command;
 pub mod culprit;
-pub mod experiment;
 pub mod failure;
+pub mod files;
 pub mod folder;
-pub mod goal;
 pub mod html;
 pub mod jobs;
 pub mod launcher;
 pub mod mpi;
+pub mod parallel;
 pub mod plan;
 pub mod process;
+pub mod progress;
 pub mod provider;
 pub mod quote;
 pub mod recording;
 pub mod report;
-pub mod scenario;
 pub mod settings;
 pub mod shared_memory;
+pub mod store;
 pub mod tag;
 pub mod top;
 pub mod trace;

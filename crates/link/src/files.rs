@@ -21,6 +21,8 @@ use std::path::Path;
 
 /// With these, opening follows no link, waits for no writer or reader of a pipe, and takes no terminal.
 pub(crate) const OPEN_FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+/// What helps against something that another user has put in the place of a file.
+const REMEDY: &str = "remove it, or name a folder that other users cannot write to";
 /// Files of one process and kind that a folder may have: finding the next free number is bounded.
 const NUMBERS_MOST: u32 = 1 << 16;
 
@@ -56,8 +58,7 @@ fn check_single(file: &File) -> io::Result<()> {
 
 /// An error with its remedy.
 fn refused(fault: &str) -> io::Error {
-    let remedy = "remove it, or name a folder that other users cannot write to";
-    io::Error::new(ErrorKind::PermissionDenied, format!("{fault}: {remedy}"))
+    io::Error::new(ErrorKind::PermissionDenied, format!("{fault}: {REMEDY}"))
 }
 
 fn kind(file: FileType) -> &'static str {
@@ -66,6 +67,7 @@ fn kind(file: FileType) -> &'static str {
         file if file.is_fifo() => "a pipe",
         file if file.is_socket() => "a socket",
         file if file.is_symlink() => "a link",
+        file if file.is_file() => "a file",
         _ => "a device",
     }
 }
@@ -118,9 +120,42 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 /// Makes a new file to read and write. Other users may read it as far as the process lets them (`umask`).
 ///
 /// # Errors
-/// Something has that name; the folder is missing, full, or not ours to write to.
+/// Something has that name, and the error says what; the folder is missing, full, or not ours to write to.
 pub fn create_new(path: &Path) -> io::Result<File> {
-    open(File::options().read(true).write(true).create_new(true), path)
+    let opened = open(File::options().read(true).write(true).create_new(true), path);
+    opened.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            let kind = fs::symlink_metadata(path).map_or("something", |facts| kind(facts.file_type()));
+            io::Error::new(ErrorKind::AlreadyExists, format!("{kind} stands there already: {REMEDY}"))
+        }
+        _ => error,
+    })
+}
+
+/// Gives a file the name `path`, in place of an earlier file of that name. (A link or a pipe that stands there is
+/// replaced too, and not followed.)
+///
+/// # Errors
+/// Those of `rename`. Where a folder stands there, the error says so.
+pub fn replace(path: &Path, by: &Path) -> io::Result<()> {
+    fs::rename(by, path).map_err(|error| check_replaceable(path).err().unwrap_or(error))
+}
+
+/// Whether a file may be written under this name: a regular file stands there, or nothing. The name was chosen by us,
+/// and not by the user, who may well mean a pipe.
+///
+/// # Errors
+/// Something else stands there.
+pub fn check_replaceable(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(facts) if !facts.is_file() => Err(refused(&format!("it is {}, not a file", kind(facts.file_type())))),
+        _ => Ok(()),
+    }
+}
+
+/// The same error, with the name of its file.
+pub fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Makes a new file `<pid>-<number><suffix>` of this process in a folder, for this user alone, with the first number
@@ -199,13 +234,31 @@ mod tests {
             for said in [said(open_left(&path)), said(open_own(&path))] {
                 assert!(said.starts_with(fault) && said.contains("remove it, or name a folder"), "{path:?}: {said}");
             }
-            assert_eq!(create_new(&path).unwrap_err().kind(), ErrorKind::AlreadyExists, "{path:?}");
+            let error = create_new(&path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{path:?}");
+            assert!(error.to_string().contains(" stands there already: remove it"), "{path:?}: {error}");
+            assert_eq!(check_replaceable(&path).is_ok(), fault.starts_with("it has"), "{path:?}");
         }
         // A pipe that somebody reads can be opened for writing, and is refused all the same.
         let pipe = folder.0.join("pipe");
         let _reader = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).unwrap();
         assert!(said(open_own(&pipe)).starts_with("it is a pipe"));
         assert_eq!(fs::read_to_string(folder.0.join("precious")).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_file_replaces_what_has_its_name_and_follows_nothing_but_a_folder_stays() {
+        let folder = Folder::new("replaced");
+        for (path, fault) in impostors(&folder).into_iter().filter(|(path, _)| path.starts_with(&folder.0)) {
+            let fresh = folder.file("fresh", "fresh");
+            match replace(&path, &fresh) {
+                Ok(()) => assert_eq!(fs::read_to_string(&path).unwrap(), "fresh", "{path:?}"),
+                Err(error) => assert!(path.is_dir() && error.to_string().starts_with(fault), "{path:?}: {error}"),
+            }
+        }
+        assert_eq!(fs::read_to_string(folder.0.join("precious")).unwrap(), "precious");
+        let error = named(Path::new("a/b"), refused("it is a pipe")).to_string();
+        assert!(error.starts_with("a/b: it is a pipe: remove it"), "{error}");
     }
 
     #[test]

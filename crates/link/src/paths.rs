@@ -388,6 +388,14 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         self.first.has_unsent() || self.second.as_ref().is_some_and(B::has_unsent)
     }
 
+    fn has_unsent_to(&self, peer: PeerId) -> bool {
+        match self.path(peer) {
+            Some(Path::First(peer)) => self.first.has_unsent_to(peer),
+            Some(Path::Second(peer)) => self.second.as_ref().is_some_and(|second| second.has_unsent_to(peer)),
+            None => false,
+        }
+    }
+
     fn for_each_unsent(&self, look: &mut dyn FnMut(Header)) {
         self.first.for_each_unsent(look);
         if let Some(second) = &self.second {

@@ -117,13 +117,12 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 }
 
+/// Children of tests, for all files of this crate that know who was forked.
 #[cfg(all(test, not(miri), not(loom)))]
-mod tests {
-    use super::*;
-
-    /// What `look` says in a child that is made by `fork`.
-    fn in_child_by(fork: impl FnOnce() -> libc::pid_t, look: impl FnOnce() -> bool) -> bool {
-        match fork() {
+pub(crate) mod children {
+    /// The answer of `look` in a child that is made by `make`.
+    pub(crate) fn in_child_by(make: impl FnOnce() -> libc::pid_t, look: impl FnOnce() -> bool) -> bool {
+        match make() {
             0 => {
                 let found = look();
                 // SAFETY: ends the process.
@@ -138,15 +137,22 @@ mod tests {
         }
     }
 
-    fn fork() -> libc::pid_t {
+    pub(crate) fn fork() -> libc::pid_t {
         // SAFETY: the child makes system calls only, and ends by one.
         unsafe { libc::fork() }
     }
 
-    fn clone() -> libc::pid_t {
-        // SAFETY: as above. No handler of fork runs.
+    /// A child of the bare system call, for which no handler of forks runs.
+    pub(crate) fn clone() -> libc::pid_t {
+        // SAFETY: as above.
         unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t }
     }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::children::{clone, fork, in_child_by};
+    use super::*;
 
     #[test]
     fn each_generation_has_a_number_that_no_ancestor_has_had() {

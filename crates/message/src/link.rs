@@ -353,6 +353,11 @@ pub trait Link {
         false
     }
 
+    /// The same of one peer.
+    fn has_unsent_to(&self, _peer: PeerId) -> bool {
+        false
+    }
+
     /// Shows the headers of the packets that have not reached their peers.
     fn for_each_unsent(&self, _look: &mut dyn FnMut(tidegate_flow::Header)) {}
 

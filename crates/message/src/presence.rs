@@ -171,6 +171,11 @@ impl Presence {
         self.awaited > 0
     }
 
+    /// Whether closing waits for sends to this peer, which may still match them.
+    pub(crate) fn has_awaited_to(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_some_and(|peer| peer.awaited > 0 && !peer.is_closing)
+    }
+
     /// A peer has departed: its place is in use as long as messages of it are stored.
     pub(crate) fn depart(&mut self, peer: PeerId) {
         self.departed.push_back(peer);
@@ -254,9 +259,9 @@ mod tests {
         presence.keep_send(A);
         presence.drop_send(A);
         presence.keep_send(B);
-        assert!(presence.has_awaited());
+        assert!(presence.has_awaited() && presence.has_awaited_to(B) && !presence.has_awaited_to(A));
         presence.drop_send(B);
-        assert!(!presence.has_awaited());
+        assert!(!presence.has_awaited() && !presence.has_awaited_to(B));
     }
 
     #[test]

@@ -20,6 +20,8 @@ use tidegate_message::{Counter, Link};
 
 /// Time between two lines to the user that closing takes long.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
+/// As many peers does the line name.
+const NAMED_MOST: usize = 4;
 /// After this number of looks that found nothing to do, a closing thread sleeps between two looks.
 const LOOKS_BEFORE_SLEEP: u32 = 1000;
 /// How long it sleeps between two looks.
@@ -101,6 +103,22 @@ fn enter<T>(endpoint: &Endpoint, body: impl FnOnce(&mut Entered) -> T) -> Result
     found.filter(|_| outcome == 0).ok_or(Errno(-outcome as c_int))
 }
 
+/// Peers as a line names them: the first few, and how many others there are.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "its peers".to_owned(),
+        [name] => name.clone(),
+        _ if names.len() <= NAMED_MOST => {
+            format!("{} and {}", names[..names.len() - 1].join(", "), names[names.len() - 1])
+        }
+        _ => {
+            let others = names.len() - NAMED_MOST;
+            let word = if others == 1 { "other" } else { "others" };
+            format!("{} and {others} {word}", names[..NAMED_MOST].join(", "))
+        }
+    }
+}
+
 impl Endpoint {
     /// Lets go of an endpoint that a forked child has inherited. It is its parent's: mailbox, connections and messages
     /// that wait are not touched, since the parent goes on with them.
@@ -142,13 +160,16 @@ impl Endpoint {
 
     fn complain(&self, left: Duration, entered: &mut Entered) {
         let Some(active) = &self.state.get(entered).active else { return };
+        let links = active.engine.link();
+        let names: Vec<_> = active.engine.unsent_peers().filter_map(|peer| reach::name_of(links, peer)).collect();
         log::trouble(
             FI_LOG_EP_CTRL,
             &format!(
-                "{} waits with closing for up to {} s more (FI_TIDEGATE_CLOSE_TIMEOUT): peers have not taken all its \
-                 messages. They do when they receive, when they close, or when they end",
+                "{} waits with closing for up to {} s more (FI_TIDEGATE_CLOSE_TIMEOUT), because not all its messages \
+                 have been taken by {}. A peer takes them when it receives, closes or ends",
                 active.own,
-                left.as_secs()
+                left.as_secs().max(1),
+                listed(&names)
             ),
         );
     }
@@ -197,5 +218,22 @@ impl Endpoint {
             };
             log::trouble(FI_LOG_EP_CTRL, &format!("{own} has lost {lost} messages that it had sent: {cause}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_peers_are_named_and_the_others_counted() {
+        let names: Vec<String> = (1..=6).map(|pid| format!("pid {pid}")).collect();
+        let said = [0, 1, 2, 4, 5, 6].map(|count| listed(&names[..count]));
+        let four = "pid 1, pid 2, pid 3";
+        assert_eq!(said[..3], ["its peers", "pid 1", "pid 1 and pid 2"]);
+        assert_eq!(
+            said[3..],
+            [" and pid 4", ", pid 4 and 1 other", ", pid 4 and 2 others"].map(|rest| format!("{four}{rest}"))
+        );
     }
 }

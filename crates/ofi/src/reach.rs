@@ -92,6 +92,14 @@ pub fn address_of(links: &Links, peer: PeerId) -> Option<Address> {
     of_peer.or_else(|| first.address_of_record(peer)).or_else(of_record)
 }
 
+/// Who a peer is, for people.
+pub fn name_of(links: &Links, peer: PeerId) -> Option<String> {
+    match links.path(peer)? {
+        Path::First(peer) => links.look_at_first().address_of(peer).map(|address| address.to_string()),
+        Path::Second(peer) => links.look_at_second()?.name_of(peer),
+    }
+}
+
 /// The number by which the endpoint has messages of the departed peer of this address, if that has no place any more.
 pub fn record_of(links: &Links, address: &Address) -> Option<PeerId> {
     let of_second = || links.look_at_second()?.record_of(address);

@@ -23,7 +23,9 @@
 //! * `bulk_machine/`: nodes whose receiving is dearer than sending, with the decisions of `tidegate_bulk`;
 //! * `calibration.rs`: the times that the machine's parameters are calibrated to;
 //! * `checker/`: what must hold in every run;
-//! * `experiment/`: the figures and tables of the papers.
+//! * `goal.rs`, `run_spec/`: the description of a run, as files have it;
+//! * `measurement.rs`, `estimate.rs`, `kept.rs`: what is to be known of a run, its mean over seeds, and what tells runs
+//!   apart that are kept on disk.
 
 #![forbid(unsafe_code)]
 
@@ -37,11 +39,15 @@ mod config;
 mod contacts;
 mod cost;
 pub mod cycle;
+mod estimate;
 mod event_queue;
-pub mod experiment;
 mod flight;
+pub mod goal;
+mod hash;
+mod kept;
 mod link;
 mod local;
+mod measurement;
 pub mod network;
 mod node;
 mod noise;
@@ -54,6 +60,7 @@ mod process;
 mod random;
 mod rendezvous;
 mod router;
+pub mod run_spec;
 mod simulation;
 mod slots;
 mod task;
@@ -64,8 +71,11 @@ pub mod workload;
 pub use buffer::{Contents, Memory, Part};
 pub use config::{BlockedSender, FlowChoice, SetupError, SimulationConfig, SimulationError};
 pub use cost::{Activity, Cost, SlowReceivers, Spent};
+pub use estimate::Estimate;
 pub use event_queue::EventQueue;
 pub use flight::{Flight, Label, NodeId, Rank};
+pub use kept::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore};
+pub use measurement::{Bulk, Carried, Measurement, Note, Posted, Stop};
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
 pub use noise::Noise;
 pub use outcome::{Outcome, PostedBuffers, ProcessOutcome, RankWait};

@@ -8,7 +8,7 @@ use tidegate_sim::{Simulation, SimulationConfig, Task};
 
 use super::fit::Spread;
 use super::pair::Exchange;
-use crate::scenario::{File, Scenario};
+use tidegate_sim::run_spec::{File, Scenario};
 
 /// An exchange, measured and simulated.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub fn doubt(residuals: &[Residual]) -> Option<String> {
 pub fn residuals(file: &str, measured: &[(Exchange, Vec<f64>)]) -> Result<Vec<Residual>, String> {
     let sweep = match File::read(file.into(), Path::new("")).map_err(|error| error.to_string())? {
         File::Jobs(sweep) => sweep,
-        File::Fabrics(_) => return Err("it describes no job".to_owned()),
+        File::Fabrics(_) | File::Bulks(_) => return Err("it describes no job".to_owned()),
     };
     let Some((_, Scenario { config, .. })) = sweep.points.first() else { return Err("it describes no run".to_owned()) };
     let one = |(exchange, times): &(Exchange, Vec<f64>)| {

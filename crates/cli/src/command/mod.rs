@@ -19,8 +19,8 @@ use tidegate_link::log::print_line;
 
 use crate::alltoall::{self, Place, Wish};
 use crate::check::{Misspelt, check, misspelt};
-use crate::experiment::files;
 use crate::failure::Failure;
+use crate::files;
 use crate::launcher::{Launcher, look_up};
 use crate::mpi::{Mpi, MpiKind, recognise};
 use crate::provider;
@@ -94,7 +94,10 @@ fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Writes to standard output. A reader that has gone away is no failure.
-fn print(bytes: &[u8]) -> Result<(), Failure> {
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::own(format!("cannot write: {error}"))),
         _ => Ok(()),
@@ -102,6 +105,9 @@ fn print(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Writes a JSON value to standard output, indented.
-fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(format!("{value:#}\n").as_bytes())
 }

@@ -1,198 +1,46 @@
-//! `tidegate paper`.
+//! `tidegate paper`: starts `tidegate-paper`, which is a program of its own, because few users want it.
 
-use std::fmt::Write;
-use std::io;
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use serde_json::json;
-use tidegate_link::log::print_line;
-use tidegate_sim::experiment::{Experiment, NoStore, Report, RunStore, Scale, Stopped, Verdict, Workshop};
+use clap::CommandFactory;
 
-use crate::arguments::PaperArguments;
-use crate::experiment::progress::Bar;
-use crate::experiment::store::{Folder, Reuse};
-use crate::experiment::times::{self, Times};
-use crate::experiment::{files, page, text};
+use crate::arguments::{Cli, PaperArguments};
 use crate::failure::Failure;
+use crate::launcher::look_up;
 
-/// Version of the JSON of `tidegate paper --json`.
-pub const PAPER_SCHEMA: &str = "tidegate-paper/3";
+/// The program.
+const PROGRAM: &str = "tidegate-paper";
 
-/// Runs experiments, or lists them.
+/// Becomes `tidegate-paper` with the same arguments.
 pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
-    if let (true, Some(folder)) = (arguments.redraw, &arguments.out) {
-        return redraw(folder).map(|()| 0);
+    let words = &arguments.arguments;
+    if let Some(program) = find() {
+        let error = Command::new(&program).args(words).exec();
+        return Err(Failure::start(program.as_os_str(), &error));
     }
-    let experiments = chosen(&arguments.ids)?;
-    if arguments.list {
-        return list(&experiments, arguments.json).map(|()| 0);
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        return super::print(help().as_bytes()).map(|()| 0);
     }
-    let scale = match (arguments.quick, arguments.smallest) {
-        (_, true) => Scale::Smallest,
-        (true, _) => Scale::Quick,
-        _ => Scale::Full,
-    };
-    let bar = Bar::new("paper");
-    let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
-    let (seeds, noise) = seeds_and_noise(arguments, scale);
-    let workshop = workshop.with_seeds(seeds).with_noise(noise);
-    // The folder is made before the first run, so that the user hears of a wrong name now and not after hours.
-    let reuse = if arguments.reuse_older { Reuse::AnyCode } else { Reuse::SameCode };
-    let open = |folder: &PathBuf| Folder::open(folder, reuse).map_err(cannot_write(folder));
-    let store = arguments.out.as_ref().map(open).transpose()?;
-    let workshop = match &store {
-        Some(store) => workshop.with_store(store),
-        None => workshop,
-    };
-    let mut reports = Vec::new();
-    let ended = workshop.reports(&experiments, |report| {
-        let times = Times::new(workshop.jobs(), workshop.take_times());
-        bar.suspend(|| {
-            // First, because there may be no room for the files.
-            if !arguments.json {
-                let search =
-                    times.search().map_or(String::new(), |sentence| format!("\n  {}: {sentence}\n", report.id));
-                super::print(format!("{}{search}\n", text::report(&report)).as_bytes())?;
-            }
-            if let Some(folder) = &arguments.out {
-                write(&report, folder)?;
-                times::write(folder, &report.id, &times).map_err(cannot_write(folder))?;
-                page::write(folder).map_err(cannot_write(folder))?;
-            }
-            Ok(())
-        })?;
-        reports.push(report);
-        Ok(())
-    });
-    bar.clear();
-    ended.map_err(|stopped| match stopped {
-        Stopped::Failed(id, error) => Failure::own(format!("{id} failed: {error}")),
-        Stopped::Taker(failure) => failure,
-    })?;
-    if arguments.json {
-        super::print_json(&json!({ "schema": PAPER_SCHEMA, "experiments": reports }))?;
-    } else {
-        super::print(summary(&reports, scale).as_bytes())?;
-    }
-    if let Some(folder) = &arguments.out {
-        let (done, kept) = bar.counts();
-        print_line(&format!("{done} runs were done, {kept} had been kept in {}", Folder::of(folder).display()));
-        say_page(folder);
-    }
-    Ok(0)
+    Err(Failure::usage(format!(
+        "{PROGRAM}, which reproduces figures of papers, is not installed: in Tidegate's sources `make papers` builds it, \
+         and `cargo install --path papers` installs it"
+    )))
 }
 
-/// With how many seeds every case is run, and the percentage of noise.
-///
-/// Three, the fewest of which an interval means anything: the 95 % confidence interval of a mean of three is 2.5
-/// standard deviations wide on each side, of five 1.2. At full size three take some six hours with two processors.
-/// Without noise a seed decides little (where pairs begin amid a program, in figures 6 and 7), so there is one.
-fn seeds_and_noise(arguments: &PaperArguments, scale: Scale) -> (u32, f64) {
-    let usual = match scale {
-        _ if arguments.no_noise => 1,
-        Scale::Full | Scale::Quick => 3,
-        Scale::Smallest => 1,
-    };
-    let seeds = arguments.seeds.map_or(usual, |seeds| seeds as u32);
-    let noise = match arguments.noise {
-        _ if arguments.no_noise => 0.0,
-        Some(percent) => percent,
-        None if seeds > 1 => Workshop::NOISE_PERCENT,
-        None => 0.0,
-    };
-    (seeds, noise)
+/// Where the program is: beside this command, or else in PATH.
+fn find() -> Option<PathBuf> {
+    let own = env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(|folder| folder.join(PROGRAM));
+    let beside = beside.and_then(|path| look_up(path.as_os_str(), None));
+    beside.or_else(|| look_up(OsStr::new(PROGRAM), env::var_os("PATH").as_deref()))
 }
 
-/// Writes the files of a report, and says which.
-fn write(report: &Report, folder: &Path) -> Result<(), Failure> {
-    let names = files::write(report, folder).map_err(cannot_write(folder))?;
-    print_line(&format!("wrote to {}: {}", folder.display(), names.join(", ")));
-    Ok(())
-}
-
-fn say_page(folder: &Path) {
-    print_line(&format!("{} shows all results in this folder", folder.join("README.md").display()));
-}
-
-fn cannot_write(folder: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::own(format!("cannot write to {}: {error}", folder.display()))
-}
-
-/// Makes all files of the folder anew from its JSON reports, their statements judged anew from the runs that they hold.
-fn redraw(folder: &Path) -> Result<(), Failure> {
-    let reports = files::read(folder).map_err(|error| Failure::own(error.to_string()))?;
-    if reports.is_empty() {
-        return Err(Failure::own(format!("{} holds no results of `tidegate paper --out`", folder.display())));
-    }
-    let has_runs = Folder::of(folder).is_dir();
-    let kept = has_runs.then(|| Folder::open(folder, Reuse::AnyCode)).transpose().map_err(cannot_write(folder))?;
-    let kept: &dyn RunStore = kept.as_ref().map_or(&NoStore, |kept| kept);
-    for report in reports {
-        let experiment = Experiment::find(&report.id);
-        match experiment.map(|experiment| experiment.judge(&report, kept)) {
-            Some(Ok(judged)) => write(&judged, folder)?,
-            Some(Err(why)) => {
-                print_line(&format!("{} keeps its statements, which are not judged anew: {why}", report.id));
-                write(&report, folder)?;
-            }
-            None => write(&report, folder)?,
-        }
-    }
-    page::write(folder).map_err(cannot_write(folder))?;
-    say_page(folder);
-    Ok(())
-}
-
-/// The experiments of these names, in the order of the paper; all if there are none.
-fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
-    for id in ids {
-        if Experiment::find(id).is_none() {
-            let near = Experiment::ALL.iter().map(|experiment| experiment.id);
-            let near = near.max_by(|one, other| likeness(id, one).total_cmp(&likeness(id, other))).unwrap_or_default();
-            let hint =
-                format!("there is no experiment {id}; did you mean {near}? `tidegate paper --list` lists them all");
-            return Err(Failure::usage(hint));
-        }
-    }
-    let wanted =
-        |experiment: &&Experiment| ids.is_empty() || ids.iter().any(|id| id.eq_ignore_ascii_case(experiment.id));
-    Ok(Experiment::ALL.iter().filter(wanted).collect())
-}
-
-fn likeness(one: &str, other: &str) -> f64 {
-    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
-}
-
-fn list(experiments: &[&Experiment], as_json: bool) -> Result<(), Failure> {
-    if as_json {
-        let each = |experiment: &&Experiment| json!({ "id": experiment.id, "title": experiment.title, "section": experiment.section });
-        return super::print_json(&json!({
-            "schema": PAPER_SCHEMA, "experiments": experiments.iter().map(each).collect::<Vec<_>>(),
-        }));
-    }
-    let mut text = String::new();
-    for experiment in experiments {
-        let _ = writeln!(
-            text,
-            "{:<11} {:<28} {}",
-            experiment.id,
-            format!("{} {}", experiment.paper(), experiment.section).trim_start(),
-            experiment.title
-        );
-    }
-    super::print(text.as_bytes())
-}
-
-fn summary(reports: &[Report], scale: Scale) -> String {
-    let facts = || reports.iter().flat_map(|report| &report.facts);
-    let count = |verdict| facts().filter(|fact| fact.verdict == verdict).count();
-    let size = if scale == Scale::Full { "full size" } else { "reduced size" };
-    format!(
-        "{} statements at {size}: {} reproduced, {} differ, {} implied, {} not run\n",
-        facts().count(),
-        count(Verdict::Reproduced),
-        count(Verdict::Differs),
-        count(Verdict::Implied),
-        count(Verdict::NotRun),
-    )
+fn help() -> String {
+    let mut cli = Cli::command();
+    cli.build();
+    cli.find_subcommand_mut("paper").map_or_else(String::new, |paper| paper.render_long_help().to_string())
 }

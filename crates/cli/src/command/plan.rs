@@ -4,17 +4,16 @@ use std::path::Path;
 use std::thread;
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::experiment::{NoStore, Progress, RunStore};
-use tidegate_sim::{FlowChoice, SimulationConfig, Time};
+use tidegate_sim::{CODE, FlowChoice, NoStore, RunStore, SimulationConfig, Time};
 
 use crate::arguments::PlanArguments;
-use crate::experiment::progress::Bar;
-use crate::experiment::store::{Folder, Reuse};
 use crate::failure::Failure;
-use crate::goal;
 use crate::plan::machine::Machine;
 use crate::plan::runs::{Outcomes, Permits, Runs};
 use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, longer_than, scale};
+use crate::progress::Bar;
+use crate::store::{Folder, Reuse};
+use tidegate_sim::goal;
 
 /// Finds the least memory for a trace.
 pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
@@ -52,7 +51,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     let bar = Bar::new("plan");
     let open = |folder: &Path| {
         let failed = |error: std::io::Error| Failure::own(format!("cannot write to {}: {error}", folder.display()));
-        Folder::open(folder, Reuse::SameCode).map_err(failed)
+        Folder::open(folder, Reuse::SameCode, CODE).map_err(failed)
     };
     let store = arguments.out.as_deref().map(open).transpose()?;
     let store: &dyn RunStore = store.as_ref().map_or(&NoStore, |store| store);

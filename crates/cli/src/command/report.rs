@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
 
 use crate::arguments::ReportArguments;
-use crate::experiment::files;
 use crate::failure::Failure;
+use crate::files;
 use crate::html::{self, Shown, summary};
 use crate::recording::view::Recording;
 use tidegate_link::plain;
@@ -40,7 +40,9 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
         (None, false) => Some(folders[0].join(if runs.len() == 1 { "report.html" } else { "comparison.html" })),
     };
     if let Some(file) = &file {
-        files::write_output(file, &html::render(&runs)).map_err(|error| {
+        // A name that the user has not chosen may have been taken by another user.
+        let write = if arguments.output.is_some() { files::write_output } else { files::write_chosen };
+        write(file, &html::render(&runs)).map_err(|error| {
             Failure::own(format!("cannot write {}: {error}; --output names another file", file.display()))
         })?;
     }

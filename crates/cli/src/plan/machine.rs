@@ -6,7 +6,7 @@ use std::path::Path;
 use tidegate_sim::{NodeId, Noise, SimulationConfig, Time, Topology};
 
 use crate::failure::Failure;
-use crate::scenario::File;
+use tidegate_sim::run_spec::File;
 
 /// Used where no file is given: what `tidegate calibrate` found on the machine that Tidegate was developed on.
 pub const BUNDLED: &str = include_str!("machine.toml");
@@ -47,9 +47,9 @@ impl Machine {
     fn parse(bytes: Vec<u8>, folder: &Path, name: &str) -> Result<Self, String> {
         let sweep = match File::read(bytes, folder).map_err(|error| error.to_string())? {
             File::Jobs(sweep) => sweep,
-            File::Fabrics(_) => {
+            File::Fabrics(_) | File::Bulks(_) => {
                 return Err(
-                    "a table [fabric] describes a network without processes: `plan` needs [network] and [cost], \
+                    "a table [fabric], [exchange] or [bulk] describes a network without processes: `plan` needs [network] and [cost], \
                             which `tidegate calibrate -o FILE` writes"
                         .to_owned(),
                 );

@@ -5,11 +5,13 @@ use std::thread;
 use std::time::Instant;
 
 use tidegate_message::Counter;
-use tidegate_sim::experiment::{CODE, Estimate, FinishedRun, Measurement, Progress, RunKey, RunStore, Source};
 use tidegate_sim::workload::Trace;
-use tidegate_sim::{Program, Run, Simulation, SimulationConfig, SimulationError, Task, Time};
+use tidegate_sim::{
+    CODE, Estimate, FinishedRun, Measurement, Program, Run, RunKey, RunStore, Simulation, SimulationConfig,
+    SimulationError, Task, Time,
+};
 
-use crate::experiment::progress::Bar;
+use crate::progress::{Bar, Source};
 
 /// Where and how a trace is run.
 pub struct Runs<'a> {

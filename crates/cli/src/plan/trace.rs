@@ -8,7 +8,7 @@ use std::path::Path;
 use tidegate_sim::workload::{Deed, HALO, Trace};
 
 use crate::failure::Failure;
-use crate::goal;
+use tidegate_sim::goal;
 
 /// A trace that can be replayed.
 #[derive(Clone, Debug)]

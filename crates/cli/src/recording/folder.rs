@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tidegate_link::files::{create_new, open_own, read_left};
+use tidegate_link::files::{create_new, named, open_own, read_left, replace};
 
 use super::facts::{End, EndpointFacts, Facts};
 use super::rows::Last;
@@ -40,13 +40,7 @@ impl Recorder {
         let refused = |error: io::Error| {
             Failure::usage(format!("--record={}: nothing can be recorded there: {error}", folder.display()))
         };
-        if [FACTS_FILE, SAMPLES_FILE].iter().any(|file| folder.join(file).exists()) {
-            let of = read_facts(folder).map(|facts| format!(" of `{}`", facts.command_line())).unwrap_or_default();
-            return Err(Failure::usage(format!(
-                "--record={0}: there is a recording{of} already: name another folder, or remove that one (rm -r {0})",
-                folder.display()
-            )));
-        }
+        check_names(folder)?;
         let made_folder = !folder.exists();
         fs::create_dir_all(folder).map_err(refused)?;
         let made = Writer::create(folder, bounds)
@@ -95,10 +89,9 @@ impl Recorder {
         write_json(&self.folder, FACTS_FILE, &self.facts).or_else(|error| match error.kind() {
             // Where there is no room for a second file, there may be in the first.
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                let bytes = serde_json::to_vec(&self.facts)?;
-                let mut file = open_own(&self.folder.join(FACTS_FILE))?;
-                file.set_len(0)?;
-                file.write_all(&bytes)
+                let (bytes, path) = (serde_json::to_vec(&self.facts)?, self.folder.join(FACTS_FILE));
+                let write = |mut file: fs::File| file.set_len(0).and_then(|()| file.write_all(&bytes));
+                open_own(&path).and_then(write).map_err(|error| named(&path, error))
             }
             _ => Err(error),
         })
@@ -108,6 +101,32 @@ impl Recorder {
     pub fn discard(self) {
         remove(&self.folder, self.made_folder);
     }
+}
+
+/// Nothing in the folder has a name that a recording needs, be it a recording or something of the user's, which would
+/// be replaced.
+fn check_names(folder: &Path) -> Result<(), Failure> {
+    let paths = [FACTS_FILE, SAMPLES_FILE, LAST_FILE].map(|name| folder.join(name));
+    let names = paths.iter().flat_map(|path| [path.clone(), beside(path)]);
+    let Some(taken) = names.into_iter().find(|path| fs::symlink_metadata(path).is_ok()) else { return Ok(()) };
+    let record = folder.display();
+    Err(Failure::usage(match read_facts(folder) {
+        Ok(facts) => format!(
+            "--record={record}: there is a recording of `{}` already: name another folder, or remove that one (rm -r \
+             {record})",
+            facts.command_line()
+        ),
+        Err(_) => format!(
+            "--record={record}: {0} is there already, and a recording needs that name: name another folder, or remove \
+             it (rm -r {0})",
+            taken.display()
+        ),
+    }))
+}
+
+/// Where a file is written that is to replace another one.
+pub(super) fn beside(path: &Path) -> PathBuf {
+    path.with_extension("new")
 }
 
 /// Removes the files of a recording, and its folder if it was made for them.
@@ -123,13 +142,11 @@ fn remove(folder: &Path, is_made: bool) {
 /// Writes a whole file beside the present one, and puts it in its place: a reader sees the one or the other.
 fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
     let path = folder.join(name);
-    let beside = path.with_extension("new");
+    let beside = beside(&path);
     let bytes = serde_json::to_vec(value)?;
-    // One that a killed run has left.
-    let _ = fs::remove_file(&beside);
-    let written =
-        create_new(&beside).and_then(|mut file| file.write_all(&bytes)).and_then(|()| fs::rename(&beside, path));
-    written.inspect_err(|_| _ = fs::remove_file(&beside))
+    let mut file = create_new(&beside).map_err(|error| named(&beside, error))?;
+    let written = file.write_all(&bytes).and_then(|()| replace(&path, &beside));
+    written.inspect_err(|_| _ = fs::remove_file(&beside)).map_err(|error| named(&path, error))
 }
 
 /// What was run.
@@ -154,11 +171,24 @@ pub fn read_facts(folder: &Path) -> Result<Facts, Failure> {
     })
 }
 
-/// What was seen last; empty if nothing was written or it cannot be read.
-#[must_use]
-pub fn read_last(folder: &Path) -> Last {
-    let bytes = read_left(&folder.join(LAST_FILE), JSON_BYTES_MOST).unwrap_or_default();
-    serde_json::from_slice(&bytes).ok().filter(|last: &Last| last.schema == RECORDING_SCHEMA).unwrap_or_default()
+/// What was seen last; empty if nothing was written.
+///
+/// # Errors
+/// If it cannot be read, or another version has written it.
+pub fn read_last(folder: &Path) -> Result<Last, Failure> {
+    let path = folder.join(LAST_FILE);
+    let bytes = match read_left(&path, JSON_BYTES_MOST) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Last::default()),
+        read => read.map_err(|error| Failure::usage(named(&path, error).to_string()))?,
+    };
+    let last: Option<Last> = serde_json::from_slice(&bytes).ok();
+    last.filter(|last| last.schema == RECORDING_SCHEMA).ok_or_else(|| {
+        Failure::usage(format!(
+            "{} is none of {RECORDING_SCHEMA}, which this version of tidegate reads: without it the report says less; \
+             remove it",
+            path.display()
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -215,6 +245,50 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_file_of_the_user_that_has_a_name_of_ours_is_refused_and_kept() {
+        for name in [LAST_FILE, SAMPLES_FILE, "last.new", "recording.new", "samples.new"] {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join(name);
+            fs::write(&path, "precious").unwrap();
+            let said = Recorder::create(place.path(), facts(), BOUNDS).unwrap_err().to_string();
+            assert!(said.contains(&format!("(rm -r {})", path.display())), "{said}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+        }
+    }
+
+    /// What another user puts into the folder while the program runs.
+    fn plant(path: &Path, kind: &str) {
+        match kind {
+            "a folder" => fs::create_dir(path).unwrap(),
+            "a pipe" => assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
+            _ => std::os::unix::fs::symlink("/etc/passwd", path).unwrap(),
+        }
+    }
+
+    #[test]
+    fn what_others_put_in_the_place_of_a_file_is_replaced_or_named_with_a_remedy() {
+        for kind in ["a folder", "a pipe", "a link"] {
+            let place = tempfile::tempdir().unwrap();
+            let path = |name: &str| place.path().join(name);
+            let recorder = Recorder::create(place.path(), facts(), BOUNDS).unwrap();
+            let remedy = "remove it, or name a folder that other users cannot write to";
+            plant(&path(LAST_FILE), kind);
+            let said = read_last(place.path()).unwrap_err().to_string();
+            assert_eq!(said, format!("{}: it is {kind}, not a file: {remedy}", path(LAST_FILE).display()));
+            match recorder.write_last(&Last::default()) {
+                Ok(()) => assert!(path(LAST_FILE).symlink_metadata().unwrap().is_file(), "{kind}"),
+                Err(error) => assert_eq!((error.to_string(), kind), (said, "a folder")),
+            }
+            plant(&path("last.new"), kind);
+            let said = recorder.write_last(&Last::default()).unwrap_err().to_string();
+            assert_eq!(said, format!("{}: {kind} stands there already: {remedy}", path("last.new").display()));
+            plant(&path("recording.new"), kind);
+            let said = recorder.finish(End::default()).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("{}: {kind} stands", path("recording.new").display())), "{said}");
+        }
+    }
+
+    #[test]
     fn what_is_no_recording_is_refused_with_a_remedy() {
         let place = tempfile::tempdir().unwrap();
         let said = read_facts(place.path()).unwrap_err().to_string();
@@ -222,5 +296,9 @@ pub(crate) mod tests {
         fs::write(place.path().join(FACTS_FILE), r#"{"schema":"tidegate-recording/9"}"#).unwrap();
         let said = read_facts(place.path()).unwrap_err().to_string();
         assert!(said.contains("is none of tidegate-recording/1"), "{said}");
+        assert_eq!(read_last(place.path()).unwrap().endpoints.len(), 0, "nothing was written");
+        fs::write(place.path().join(LAST_FILE), "[]").unwrap();
+        let said = read_last(place.path()).unwrap_err().to_string();
+        assert!(said.contains("last.json is none of tidegate-recording/1") && said.contains("remove it"), "{said}");
     }
 }

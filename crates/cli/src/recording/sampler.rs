@@ -201,7 +201,7 @@ mod tests {
         let left = Left { exit_code: 7, troubles: vec!["t".to_owned()], held_up: Some("rank 1 waits".to_owned()) };
         let page = EndpointStats::blank(1, Some(0), Some(1));
         assert_eq!(Sampling::start(recorder, pages).finish(vec![page], left), None);
-        assert_eq!(read_last(&folder).held_up.as_deref(), Some("rank 1 waits"));
+        assert_eq!(read_last(&folder).unwrap().held_up.as_deref(), Some("rank 1 waits"));
         let end = read_facts(&folder).unwrap().end.unwrap();
         assert_eq!((end.exit_code, end.troubles), (7, vec!["t".to_owned()]));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use tidegate_link::log::print_line;
 use tidegate_sim::{FlowChoice, Look, Outcome, Rank, RankWait, Simulation, SimulationConfig, SimulationError, Time};
 
 use super::facts::{Clock, End, EndpointFacts, Facts, Posted};
@@ -84,12 +85,13 @@ impl SimulatedRun {
             }
             Err(error) => (end.wall_time_s, end.exit_code, end.troubles) = (at.seconds(), 125, vec![error.to_string()]),
         }
-        end.stopped = self.stopped;
         let last =
             Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: at.instant().as_nanos(), endpoints, held_up: None };
-        // What cannot be written is missing in the report, which says so.
-        let _ = self.recorder.write_last(&last);
-        let _ = self.recorder.finish(end);
+        // The report says what is missing.
+        end.stopped = self.stopped.or(self.recorder.write_last(&last).err().map(|error| error.to_string()));
+        if let Err(error) = self.recorder.finish(end) {
+            print_line(&format!("the recording is not complete: {error}"));
+        }
         outcome
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tidegate_flow::SchemeName;
 use tidegate_link::PostedBuffers;
+use tidegate_link::files::named;
 use tidegate_message::{Aggregate, Counter};
 
 use super::facts::{EndpointFacts, Facts};
@@ -184,8 +185,8 @@ impl Recording {
     pub fn open(folder: &Path) -> Result<Self, Failure> {
         let facts = read_facts(folder)?;
         let path = folder.join(SAMPLES_FILE);
-        let reader = Reader::open(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-        let recording = Recording::new(facts, reader, read_last(folder));
+        let reader = Reader::open(&path).map_err(|error| Failure::usage(named(&path, error).to_string()))?;
+        let recording = Recording::new(facts, reader, read_last(folder)?);
         if recording.view.samples == 0 {
             return Err(Failure::usage(format!(
                 "{}: no endpoint of Tidegate was seen while `{}` ran, so there is nothing to report: `tidegate run` says why",

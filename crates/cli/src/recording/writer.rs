@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::Values;
 use super::facts::EndpointFacts;
+use super::folder::beside;
 use super::samples::{self, Encoder, Event, Reader};
-use tidegate_link::files::create_new;
+use tidegate_link::files::{create_new, named, replace};
 
 /// With fewer samples than this nothing is left out, however large they are: a file of one sample says nothing.
 const SAMPLES_LEAST: u64 = 16;
@@ -38,9 +39,9 @@ impl Writer {
     /// A new file in the folder.
     pub fn create(folder: &Path, bounds: Bounds) -> io::Result<Self> {
         let path = folder.join(samples::SAMPLES_FILE);
-        let mut file = create_new(&path)?;
         let header = samples::file_header();
-        file.write_all(&header)?;
+        let made = create_new(&path).and_then(|mut file| file.write_all(&header).map(|()| file));
+        let file = made.map_err(|error| named(&path, error))?;
         let bytes = header.len() as u64;
         Ok(Writer { path, file, encoder: Encoder::default(), bounds, bytes, samples: 0, halvings: 0 })
     }
@@ -56,7 +57,9 @@ impl Writer {
         self.write(&record)?;
         self.samples += 1;
         while self.samples > SAMPLES_LEAST && (self.bytes > self.bounds.bytes || self.samples > self.bounds.samples) {
-            self.thin()?;
+            // Half a file would keep room from what is written at the end.
+            let thinned = self.thin().inspect_err(|_| _ = fs::remove_file(beside(&self.path)));
+            thinned.map_err(|error| named(&self.path, error))?;
         }
         Ok(())
     }
@@ -67,7 +70,7 @@ impl Writer {
     }
 
     fn write(&mut self, record: &[u8]) -> io::Result<()> {
-        self.file.write_all(record)?;
+        self.file.write_all(record).map_err(|error| named(&self.path, error))?;
         self.bytes += record.len() as u64;
         Ok(())
     }
@@ -75,10 +78,8 @@ impl Writer {
     /// Writes a file with every second sample, and puts it in the place of the present one.
     fn thin(&mut self) -> io::Result<()> {
         let mut reader = Reader::open(&self.path)?;
-        let path = self.path.with_extension("new");
-        // One that a killed run has left.
-        let _ = fs::remove_file(&path);
-        let mut file = io::BufWriter::new(create_new(&path)?);
+        let path = beside(&self.path);
+        let mut file = io::BufWriter::new(create_new(&path).map_err(|error| named(&path, error))?);
         let mut bytes = samples::file_header();
         let (mut encoder, mut seen, mut kept) = (Encoder::default(), 0_u64, 0);
         let mut written = 0;
@@ -96,7 +97,7 @@ impl Writer {
             bytes.clear();
         }
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        fs::rename(&path, &self.path)?;
+        replace(&self.path, &path)?;
         (self.file, self.encoder, self.bytes, self.samples) = (file, encoder, written, kept);
         self.halvings += 1;
         Ok(())

@@ -8,9 +8,10 @@ use std::path::Path;
 use tidegate_fi::trace::format::{Decoder, Message, Record};
 use tidegate_fi::trace::process::{SUFFIX, UNKNOWN, VERSION, Word};
 use tidegate_link::Address;
+use tidegate_link::files::named;
 use tidegate_link::journal::Left;
 
-use crate::goal::WORK_MOST;
+use tidegate_sim::goal::WORK_MOST;
 
 /// The address of an endpoint, as bytes.
 pub type Place = [u8; Address::BYTES];
@@ -105,7 +106,7 @@ pub fn read_dir(folder: &Path) -> io::Result<Vec<Process>> {
         if !path.to_string_lossy().ends_with(SUFFIX) {
             continue;
         }
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let named = |error: io::Error| named(&path, error);
         if let Some(left) = Left::read(&path).map_err(named)? {
             processes.push(Process::of(&left).map_err(named)?);
         }

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tidegate_cli::scenario::{FABRIC_FIELDS, FabricDraft, File, Sweep};
+use tidegate_sim::run_spec::{FABRIC_FIELDS, FabricDraft, File, Sweep};
 use tidegate_sim::cycle::{Control, Layout, Pattern, Routing};
 
 fn read(text: &str) -> Result<Sweep<FabricDraft>, String> {
     match File::read(text.into(), Path::new("")).map_err(|error| error.to_string())? {
         File::Fabrics(sweep) => Ok(sweep),
-        File::Jobs(_) => panic!("a file with [fabric] describes no jobs"),
+        File::Jobs(_) | File::Bulks(_) => panic!("a file with [fabric] describes no jobs"),
     }
 }
 

@@ -4,7 +4,9 @@ mod script;
 
 mod fabric;
 mod man;
+mod manual;
 mod pages;
+mod paper;
 mod run;
 mod scenario;
 mod scenario_errors;

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::{env, fs};
 
+use crate::manual::{self, roff, with_part};
 use clap::{Arg, CommandFactory};
 use tidegate_cli::arguments::Cli;
 use tidegate_cli::report::table::aggregate_name;
@@ -17,55 +18,16 @@ fn page(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/man").join(name)
 }
 
-/// Text as roff shows it unchanged: hyphens that can be copied, no accidental requests.
-fn roff(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-");
-    let text = text.replace('`', "").replace('²', "\\[S2]").replace('µ', "\\[mc]");
-    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
-}
-
-/// One `.TP` item per option of a command; of `env` and `record` only those that they do not share with `run`.
+/// The options of a command; of `env` and `record` only those that they do not share with `run`.
 fn options(command: &str) -> String {
     let mut cli = Cli::command();
     cli.build();
-    let heading = |argument: &Arg| argument.get_help_heading().map(str::to_owned);
-    let shared = |argument: &Arg| match command {
+    let is_shared = |argument: &Arg| match command {
         "env" => argument.get_help_heading().is_some(),
-        "record" => heading(argument).as_deref() != Some("Trace"),
+        "record" => argument.get_help_heading() != Some("Trace"),
         _ => false,
     };
-    let listed = |argument: &&Arg| {
-        !argument.is_positional() && argument.get_id() != "help" && !argument.is_hide_set() && !shared(argument)
-    };
-    let mut text = String::new();
-    for argument in cli.find_subcommand(command).unwrap().get_arguments().filter(listed) {
-        let short = argument.get_short().map(|short| format!("\\fB\\-{short}\\fR, ")).unwrap_or_default();
-        let long = roff(&format!("--{}", argument.get_long().unwrap()));
-        let values: Vec<_> = argument.get_possible_values().into_iter().filter(|value| !value.is_hide_set()).collect();
-        let takes = argument.get_action().takes_values();
-        let names = argument.get_value_names().unwrap_or_default();
-        let value = if !takes {
-            String::new()
-        } else if argument.is_hide_possible_values_set() || values.is_empty() {
-            let names = roff(&names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "));
-            if argument.is_require_equals_set() { format!("[=\\fI{names}\\fR]") } else { format!(" \\fI{names}\\fR") }
-        } else {
-            format!(" \\fI{}\\fR", roff(&values.iter().map(|value| value.get_name()).collect::<Vec<_>>().join("|")))
-        };
-        let _ =
-            writeln!(text, ".TP\n{short}\\fB{long}\\fR{value}\n{}.", roff(&argument.get_help().unwrap().to_string()));
-        for value in values.iter().filter(|value| takes && value.get_help().is_some()) {
-            let _ =
-                writeln!(text, ".br\n\\fB{}\\fR: {}.", value.get_name(), roff(&value.get_help().unwrap().to_string()));
-        }
-        if let Some(default) = argument.get_default_values().first().filter(|_| takes) {
-            let _ = writeln!(text, "Default: \\fB{}\\fR.", default.display());
-        }
-        if let Some(variable) = argument.get_env() {
-            let _ = writeln!(text, "Environment: \\fB{}\\fR.", variable.display());
-        }
-    }
-    text
+    manual::options(cli.find_subcommand(command).unwrap(), is_shared)
 }
 
 /// One `.TP` item per counter.
@@ -78,20 +40,12 @@ fn counters() -> String {
     text
 }
 
-/// `text` with what stands between the marks of `part` replaced.
-fn with_part(text: &str, part: &str, content: &str) -> String {
-    let (begin, end) = (format!(".\\\" begin {part}\n"), format!(".\\\" end {part}\n"));
-    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("tidegate.1 lacks the mark {begin}"));
-    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("tidegate.1 lacks the mark {end}"));
-    [before, &begin, content, &end, after].concat()
-}
-
 #[test]
 fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    let commands = ["run", "record", "env", "top", "sim", "plan", "calibrate", "paper", "report", "counters"];
+    let commands = ["run", "record", "env", "top", "sim", "plan", "calibrate", "report", "counters"];
     for command in commands {
         should = with_part(&should, command, &options(command));
     }
@@ -110,7 +64,6 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
         assert!(text.contains(&format!(".SS tidegate {}", command.get_name())), "{}", command.get_name());
     }
     use tidegate_cli::command::calibrate::CALIBRATE_SCHEMA;
-    use tidegate_cli::command::paper::PAPER_SCHEMA;
     use tidegate_cli::command::record::RECORD_SCHEMA;
     use tidegate_cli::command::report::REPORT_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
@@ -119,7 +72,7 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, PAGES_SCHEMA, RUN_SCHEMA};
     use tidegate_cli::top::json::TOP_SCHEMA;
     let of_commands = [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, TOP_SCHEMA, REPORT_SCHEMA];
-    let simulated = [RECORDING_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA, PLAN_SCHEMA, CALIBRATE_SCHEMA];
+    let simulated = [RECORDING_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PLAN_SCHEMA, CALIBRATE_SCHEMA];
     for schema in of_commands.into_iter().chain(simulated) {
         assert!(text.contains(&roff(schema)), "{schema}");
     }

@@ -144,9 +144,9 @@ fn tidegate(words: &[&str], folder: &Path) -> (String, Option<i32>) {
     (said, output.status.code())
 }
 
-// fi_tidegate(7): "What reads them (tidegate(1)) leaves out, by name, what is no regular file, has a second name (a
-// hard link), or belongs neither to its user nor to the owner of the folder: so root sees a user's files in a folder of
-// that user."
+// fi_tidegate(7): "What reads them (tidegate(1)) leaves out or refuses, by name, what is no regular file, has a second
+// name (a hard link), or belongs neither to its user nor to the owner of the folder: so root sees a user's files in a
+// folder of that user."
 #[test]
 fn what_others_put_in_the_place_of_files_is_left_out_by_name_and_waited_for_by_nobody() {
     let folder = tempfile::tempdir().unwrap();

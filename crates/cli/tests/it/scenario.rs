@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tidegate_cli::scenario::{FIELDS, JobDraft, OPERATIONS};
+use tidegate_sim::run_spec::{FIELDS, JobDraft, OPERATIONS};
 
-type Sweep = tidegate_cli::scenario::Sweep<JobDraft>;
+type Sweep = tidegate_sim::run_spec::Sweep<JobDraft>;
 use tidegate_flow::SchemeName;
 use tidegate_sim::FlowChoice;
 

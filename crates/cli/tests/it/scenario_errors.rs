@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use tidegate_cli::scenario::{FIELDS, JobDraft};
+use tidegate_sim::run_spec::{FIELDS, JobDraft};
 
-type Sweep = tidegate_cli::scenario::Sweep<JobDraft>;
+type Sweep = tidegate_sim::run_spec::Sweep<JobDraft>;
 
 /// A file, the line and the field that the message must name, and words of the remedy. Lines are separated by `;`.
 struct Refused(&'static str, usize, &'static str, &'static [&'static str]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tidegate_cli::scenario::{File, JobDraft, Sweep};
+use tidegate_sim::run_spec::{File, JobDraft, Sweep};
 
 const TEXT: &str = include_str!("../../../../docs/simulator.md");
 
@@ -14,7 +14,7 @@ fn files() -> Vec<&'static str> {
 #[test]
 fn every_file_in_it_can_be_read() {
     let files = files();
-    assert_eq!(files.len(), 5);
+    assert_eq!(files.len(), 7);
     for file in files {
         File::read(file.into(), Path::new("")).unwrap_or_else(|error| panic!("{error} in\n{file}"));
     }
@@ -29,7 +29,7 @@ fn the_first_run_is_a_sweep_of_eight() {
 fn its_table_of_workloads_has_every_operation_and_form() {
     let rows: Vec<&str> =
         TEXT.split("## Workloads").nth(1).unwrap().lines().filter(|line| line.starts_with("| `")).collect();
-    for (operation, forms) in tidegate_cli::scenario::OPERATIONS {
+    for (operation, forms) in tidegate_sim::run_spec::OPERATIONS {
         let row = rows.iter().find(|row| row.split('|').nth(1).unwrap().contains(&format!("`{operation}`")));
         let row = row.unwrap_or_else(|| panic!("{operation} is missing"));
         for form in *forms {

@@ -1,7 +1,7 @@
 //! How an endpoint closes towards peers on other hosts: it says so, says goodbye, and waits until both have been
 //! acknowledged by those who have not ended.
 
-use super::peer::Phase;
+use super::peer::{Peer, Phase};
 use super::protocol::Protocol;
 use super::stream::Marks;
 use tidegate_flow::{Header, PeerId};
@@ -45,11 +45,21 @@ impl Protocol {
     /// Whether something waits that the application may believe sent, or a peer may wait for: packets of messages that
     /// a peer has not acknowledged, unless it counts as lost.
     pub fn has_unsent(&self) -> bool {
-        self.peers().any(|peer| peer.phase == Phase::Open && peer.has_messages())
+        self.peers().any(is_owed)
+    }
+
+    /// The same of the peer at a place.
+    pub fn has_unsent_to(&self, place: PeerId) -> bool {
+        self.look_up(place).is_some_and(is_owed)
     }
 
     /// The headers of the packets that no peer has acknowledged yet that could.
     pub fn unsent(&self) -> impl Iterator<Item = Header> {
         self.peers().filter(|peer| peer.phase == Phase::Open).flat_map(|peer| peer.unsent())
     }
+}
+
+/// Whether packets of messages wait that the peer has not acknowledged yet and could.
+fn is_owed(peer: &Peer) -> bool {
+    peer.phase == Phase::Open && peer.has_messages()
 }

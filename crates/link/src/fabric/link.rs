@@ -95,6 +95,11 @@ impl<N: Network> FabricLink<N> {
         self.protocol.contact(peer)
     }
 
+    /// Who a peer is, for people.
+    pub fn name_of(&self, peer: PeerId) -> Option<String> {
+        self.protocol.name_of(peer)
+    }
+
     /// The address of a departed peer whose messages the endpoint has by this number.
     pub fn address_of_record(&self, record: PeerId) -> Option<Address> {
         self.records.address(record)
@@ -300,6 +305,10 @@ impl<N: Network> Link for FabricLink<N> {
 
     fn has_unsent(&self) -> bool {
         self.protocol.has_unsent()
+    }
+
+    fn has_unsent_to(&self, peer: PeerId) -> bool {
+        self.protocol.has_unsent_to(peer)
     }
 
     fn for_each_unsent(&self, look: &mut dyn FnMut(Header)) {

@@ -233,13 +233,18 @@ impl Protocol {
         self.places.get_mut(place.0 as usize)?.peer.as_deref_mut()
     }
 
-    fn look_up(&self, place: PeerId) -> Option<&Peer> {
+    pub(super) fn look_up(&self, place: PeerId) -> Option<&Peer> {
         self.places.get(place.0 as usize)?.peer.as_deref()
     }
 
     /// How the peer at a place is reached.
     pub fn contact(&self, place: PeerId) -> Option<Contact> {
         self.look_up(place).map(|peer| peer.contact)
+    }
+
+    /// Who the peer at a place is, for people.
+    pub fn name_of(&self, place: PeerId) -> Option<String> {
+        self.look_up(place).map(Peer::name)
     }
 
     /// What the peer has told of its window. `Some(0)`: nothing yet.

@@ -97,12 +97,15 @@ fn packets_count_as_unsent_until_they_are_acknowledged() {
     for _ in 0..100 {
         job.now = job.now + WHILE;
         job.exchange(0);
-        assert!(job.nodes[0].protocol.has_unsent(), "the peer computes");
+        let protocol = &job.nodes[0].protocol;
+        assert!(protocol.has_unsent() && protocol.has_unsent_to(to), "the peer computes");
     }
     assert_eq!(job.nodes[0].protocol.unsent().count(), 1);
     job.steps(2, MOMENT);
     job.steps(2, WHILE);
-    assert_eq!((job.nodes[0].protocol.has_unsent(), job.nodes[0].protocol.unsent().count()), (false, 0));
+    let protocol = &job.nodes[0].protocol;
+    assert_eq!((protocol.has_unsent(), protocol.has_unsent_to(to), protocol.unsent().count()), (false, false, 0));
+    assert_eq!(protocol.name_of(to).as_deref(), Some("rank 1 (pid 1 of host h1)"));
 }
 
 #[test]

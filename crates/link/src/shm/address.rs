@@ -76,10 +76,15 @@ impl Address {
         self.tag
     }
 
+    /// What the names of all segments of a user begin with.
+    pub(crate) fn prefix(uid: u32) -> String {
+        format!("{FILE_NAME_START}{uid}-")
+    }
+
     /// Name of the endpoint's segment in the directory of segments, if this user has made it.
     pub(crate) fn file_name(&self, uid: u32) -> String {
         let Address { host, namespace, pid, serial, tag } = self;
-        format!("{FILE_NAME_START}{uid}-{host:012x}-{namespace}-{pid}-{serial}-{tag:016x}")
+        format!("{}{host:012x}-{namespace}-{pid}-{serial}-{tag:016x}", Address::prefix(uid))
     }
 
     /// Back from the name of a segment; `None` for files of other kinds.

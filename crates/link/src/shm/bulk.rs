@@ -141,7 +141,7 @@ impl PeerMemory {
     }
 
     /// A read stopped where nothing more could be copied, and the next byte was to go to `next`. If our memory there
-    /// takes a byte of the cookie, which can be read, the fault is the peer's.
+    /// takes a byte of the cookie, which can be read, the fault is the peer's. The peer may have ended meanwhile.
     ///
     /// # Safety
     /// The byte may be written to.
@@ -152,7 +152,7 @@ impl PeerMemory {
         // SAFETY: the lists have an entry each and live through the call; the caller vouches for the byte.
         match unsafe { libc::process_vm_readv(self.pid as libc::pid_t, &into, 1, &from, 1, 0) } {
             1 => TransferError::PeerFault(fault),
-            _ => TransferError::Fault(fault),
+            _ => io::Error::last_os_error().into(),
         }
     }
 

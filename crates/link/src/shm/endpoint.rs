@@ -11,8 +11,8 @@ use super::layout;
 use super::life::Here;
 use super::mailbox::{Pool, Reader};
 use super::posting::pool_of;
-use super::segment::{self, OwnSegment};
-use super::service;
+use super::reclaiming::{Effort, clear_away};
+use super::segment::OwnSegment;
 use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, ShmLink, Standing, describe};
 use super::vacant::Vacant;
@@ -69,8 +69,7 @@ impl ShmLink {
     /// Creates the segment and reclaims those that dead processes left behind.
     pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
         let here = Here::find();
-        segment::reclaim(&config.directory, &here);
-        service::reclaim(&config.directory, &here);
+        clear_away(&config.directory, &here, Effort::BOUNDED);
         // An endpoint without peers needs no bounce buffers.
         let bounce_buffers =
             if config.bulk.may_be_bounced() && config.flow.peers > 0 { config.bounce_buffers } else { 0 };

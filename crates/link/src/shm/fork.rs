@@ -174,28 +174,11 @@ fn leads_to_ours(descriptor: RawFd) -> bool {
     target[name_at..].starts_with(super::address::FILE_NAME_START.as_bytes())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri), not(loom)))]
 mod tests {
     use super::*;
+    use crate::process::children::{clone, fork, in_child_by};
     use std::os::fd::AsRawFd;
-
-    /// What `look` says in a forked child.
-    fn in_child(look: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child makes system calls only, and ends by one.
-        match unsafe { libc::fork() } {
-            0 => {
-                let found = look();
-                // SAFETY: ends the process.
-                unsafe { libc::_exit(if found { 7 } else { 0 }) }
-            }
-            child => {
-                let mut status = 0;
-                // SAFETY: our child; the word lives through the call.
-                assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-                libc::WEXITSTATUS(status) == 7
-            }
-        }
-    }
 
     #[test]
     fn a_child_gives_up_what_its_parent_has_opened_and_not_yet_written_down() {
@@ -205,11 +188,11 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let descriptor = file.as_raw_fd();
         assert!(leads_to_ours(descriptor));
-        assert!(!in_child(|| leads_to_ours(descriptor)), "while it is being opened");
+        assert!(!in_child_by(fork, || leads_to_ours(descriptor)), "while it is being opened");
         place.settle(descriptor);
-        assert!(!in_child(|| leads_to_ours(descriptor)), "when it is open");
+        assert!(!in_child_by(fork, || leads_to_ours(descriptor)), "when it is open");
         place.unsettle();
-        assert!(!in_child(|| leads_to_ours(descriptor)), "while it is being closed");
+        assert!(!in_child_by(fork, || leads_to_ours(descriptor)), "while it is being closed");
         assert!(leads_to_ours(descriptor), "the parent has it still");
         place.free();
     }
@@ -219,17 +202,7 @@ mod tests {
         Place::reserve().unwrap().free();
         let maker = Maker::here();
         assert!(!maker.has_forked() && !maker.is_ancestor());
-        assert!(in_child(|| maker.has_forked() && maker.is_ancestor()));
-        // SAFETY: the child ends at once, and makes system calls only.
-        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as libc::pid_t;
-        if child == 0 {
-            let is_known = maker.is_ancestor() && !maker.has_forked();
-            // SAFETY: ends the process.
-            unsafe { libc::_exit(if is_known { 7 } else { 0 }) };
-        }
-        let mut status = 0;
-        // SAFETY: our child; the word lives through the call.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert_eq!(libc::WEXITSTATUS(status), 7);
+        assert!(in_child_by(fork, || maker.has_forked() && maker.is_ancestor()));
+        assert!(in_child_by(clone, || maker.is_ancestor() && !maker.has_forked()));
     }
 }

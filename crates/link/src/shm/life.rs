@@ -19,6 +19,7 @@ use super::lock_file::LockFile;
 use super::peer::Table;
 use crate::boot::boot_id;
 use crate::files::{OPEN_FLAGS, check_own};
+use crate::log::{self, Level};
 use crate::secret::{Secret, hash_of, random};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -49,12 +50,15 @@ pub(crate) struct Here {
 impl Here {
     /// Asks the system. Where `/proc` is missing or shows another namespace, the locks alone will tell who lives.
     pub fn find() -> Here {
-        let pid = process::id();
-        // SAFETY: `geteuid` has no preconditions.
-        let uid = unsafe { libc::geteuid() };
+        let (pid, uid) = (process::id(), user());
         let sees_itself = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == pid.to_string().as_str());
         let namespace = if sees_itself { fs::metadata("/proc/self/ns/pid").map_or(0, |ns| ns.ino() as u32) } else { 0 };
         Here { host: host_key(uid), namespace, pid, uid }
+    }
+
+    /// The user as which this process acts.
+    pub fn uid(&self) -> u32 {
+        self.uid
     }
 
     /// The address of this process's endpoint number `serial` that has this secret.
@@ -147,23 +151,53 @@ fn options(rights: Rights) -> OpenOptions {
 /// virtual machine that were resumed from one snapshot have one, too (`reach.rs` in the provider).
 fn host_key(uid: u32) -> u64 {
     let folder = Path::new(super::config::DIRECTORY);
-    let boot = boot_id();
     // Without a boot id, folders of two hosts may look alike.
-    let boot = if boot == 0 { token(folder).unwrap_or(0) } else { boot };
+    let or_trouble = |text: String| {
+        log::line(Level::Trouble, || text);
+        0
+    };
+    let boot =
+        Some(boot_id()).filter(|boot| *boot != 0).unwrap_or_else(|| host_token(folder).unwrap_or_else(or_trouble));
     // Containers of one machine show one boot id, and may have a `/dev/shm` each: then they share no memory.
     let shared = fs::metadata(folder).map_or(0, |folder| folder.dev() ^ folder.ino() << 32);
     hash_of(b"tidegate: host", &[boot ^ shared.wrapping_mul(0x9e37_79b9_7f4a_7c15), uid.into()]) & HOST_MASK
 }
 
+/// The number that takes the place of a boot id. Its file has a name that all processes of the user know, so another
+/// user can make a file of that name first. No process of this user uses that one: they do without, all alike, and the
+/// error says what it is that they do without.
+fn host_token(folder: &Path) -> Result<u64, String> {
+    token(folder).map_err(|error| {
+        let path = token_path(folder);
+        let reason = match fs::symlink_metadata(&path).map(|facts| facts.uid()) {
+            Ok(owner) if owner != user() => format!("belongs to user {owner}; have that user or root remove it"),
+            _ => error.to_string(),
+        };
+        format!(
+            "this system hides its boot id, and {}, whose number tells this host from others, cannot be used: {reason}. \
+             Until then processes of several hosts may take each other for processes of one host and not reach each \
+             other",
+            path.display()
+        )
+    })
+}
+
+fn user() -> u32 {
+    // SAFETY: `geteuid` has no preconditions.
+    unsafe { libc::geteuid() }
+}
+
+fn token_path(folder: &Path) -> PathBuf {
+    folder.join(format!("{FILE_NAME_START}host-{}", user()))
+}
+
 /// A random number that all processes of this user find in a folder: whoever comes first puts it there, whole, in a
 /// file that stays.
 fn token(folder: &Path) -> io::Result<u64> {
-    // SAFETY: `geteuid` has no preconditions.
-    let uid = unsafe { libc::geteuid() };
-    let path = folder.join(format!("{FILE_NAME_START}host-{uid}"));
+    let path = token_path(folder);
     let random = random();
-    let fresh = folder.join(format!("{FILE_NAME_START}host-{uid}-{random:016x}"));
-    if !path.exists() {
+    let fresh = folder.join(format!("{FILE_NAME_START}host-{}-{random:016x}", user()));
+    if fs::symlink_metadata(&path).is_err() {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
         let written = file.write_all(format!("{random:016x}").as_bytes()).and_then(|()| fs::hard_link(&fresh, &path));
         fs::remove_file(&fresh)?;
@@ -244,6 +278,28 @@ mod tests {
             .into();
         assert_ne!(tokens[0], tokens[1]);
         [1, 2].into_iter().for_each(|number| fs::remove_dir_all(name(number)).unwrap());
+    }
+
+    /// fi_tidegate(7): "Another user can make a file of that name first: it is not used, and a line on standard error
+    /// says so."
+    #[test]
+    fn a_token_that_another_user_has_put_there_is_not_used_and_the_error_says_so() {
+        let folder = std::env::temp_dir().join(format!("tidegate-foreign-token-{}", process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = token_path(&folder);
+        fs::write(&path, "00000000000000ff").unwrap();
+        assert_eq!(host_token(&folder), Ok(255), "one of our own");
+        let is_root = std::os::unix::fs::chown(&path, Some(65534), None).is_ok();
+        let mut expected = "belongs to user 65534; have that user or root remove it";
+        if !is_root {
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+            expected = "Too many levels of symbolic links";
+        }
+        let said = host_token(&folder).unwrap_err();
+        assert!(said.contains(expected) && said.contains(path.to_str().unwrap()), "{said}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left there");
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

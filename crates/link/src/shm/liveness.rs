@@ -17,7 +17,8 @@ use super::error::LinkError;
 use super::life::{Fate, Here};
 use super::mailbox::{Hole, Verdict};
 use super::peer::{State, Table};
-use super::segment::{self, OwnSegment};
+use super::reclaiming::remove_if_dead;
+use super::segment::OwnSegment;
 use super::state::{End, Peer, ShmLink, Standing};
 use crate::clock;
 use crate::log::{self, Level};
@@ -193,7 +194,7 @@ impl ShmLink {
             Fate::Alive => return,
             Fate::Dead => {
                 if let Some(address) = self.address_of(peer) {
-                    segment::remove_if_dead(&self.config.directory, &self.here, &address);
+                    remove_if_dead(&self.config.directory, &self.here, &address);
                 }
                 End::Died
             }

@@ -7,9 +7,9 @@
 //! which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an endpoint
 //! is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what makes
 //! that wait, `endpoint` what messages see of all that, `observed` what others see of it. `vacant` finds out who has
-//! come, `liveness` who closes or dies and what is left behind; `life` says who lives, by each `lock` that an endpoint
-//! holds and no forked child of it keeps (`lock_file`, `fork`), and `processor` who only waits for its turn to run.
-//! `spin` decides when an idle process yields, and `wake` lets it block.
+//! come, `liveness` who closes or dies and what is left behind, which `reclaiming` clears away; `life` says who lives,
+//! by each `lock` that an endpoint holds and no forked child of it keeps (`lock_file`, `fork`), and `processor` who
+//! only waits for its turn to run. `spin` decides when an idle process yields, and `wake` lets it block.
 
 mod accesses;
 mod address;
@@ -37,6 +37,7 @@ mod observed;
 mod peer;
 mod peer_segment;
 mod posting;
+mod reclaiming;
 mod region;
 mod segment;
 mod service;
@@ -63,13 +64,11 @@ pub use state::ShmLink;
 pub use withdrawing::Copies;
 
 use life::Here;
+use reclaiming::Effort;
 use std::path::Path;
 
 /// Removes the segments that dead processes of this user left in `directory`; returns how many. Every new endpoint
-/// does so by itself: this is for whoever sees a job end and wants its memory back at once.
+/// does so by itself, within bounds: this is for whoever sees a job end and wants its memory back at once.
 pub fn reclaim(directory: &Path) -> usize {
-    let here = Here::find();
-    let reclaimed = segment::reclaim(directory, &here);
-    service::reclaim(directory, &here);
-    reclaimed
+    reclaiming::clear_away(directory, &Here::find(), Effort::THOROUGH)
 }

@@ -17,10 +17,10 @@ use super::lock_file::LockFile;
 use super::mailbox::{Mailbox, PoolWords, Slot};
 use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
+use super::reclaiming::{Effort, clear_away};
 use super::region::Regions;
 use super::settings::Settings;
 use crate::files::OPEN_FLAGS;
-use crate::log::{self, Level};
 use crate::secret::{Secret, random};
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -64,7 +64,12 @@ impl OwnSegment {
             let _ = fs::remove_file(&path);
             error
         };
-        layout.allocate(&file).map_err(|error| {
+        let allocated = layout.allocate(&file).or_else(|error| match is_full(&error) {
+            // Dead endpoints may have what is lacking.
+            true if clear_away(directory, here, Effort::THOROUGH) > 0 => layout.allocate(&file),
+            _ => Err(error),
+        });
+        allocated.map_err(|error| {
             // First of all, so that what is measured as free does not lack what this attempt has taken.
             let _ = fs::remove_file(&path);
             let by = flow.buffers_field().map_or(NAMES.slots, NAMES.buffers);
@@ -240,10 +245,15 @@ fn create_file(directory: &Path, here: &Here) -> Result<(LockFile, PathBuf, Addr
     }
 }
 
+/// Whether the system has no room for so large a file.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
+}
+
 /// `by`: the parameter by which the mailbox is made smaller.
 fn no_space(directory: &Path, (layout, by): (&Layout, &'static str), error: io::Error) -> LinkError {
     let needed = layout.total() as u64;
-    if !matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)) {
+    if !is_full(&error) {
         return LinkError::system(format!("allocating {needed} bytes in {}", directory.display()), error);
     }
     let (total, free) = space(directory);
@@ -274,33 +284,4 @@ fn space(directory: &Path) -> (u64, u64) {
         return (0, 0);
     }
     (facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bavail.saturating_mul(facts.f_frsize))
-}
-
-/// Removes what dead endpoints of this user left in `directory`; returns how many. Never touches a living one: see
-/// [`life`].
-pub(crate) fn reclaim(directory: &Path, here: &Here) -> usize {
-    let Ok(files) = fs::read_dir(directory) else { return 0 };
-    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
-    names
-        .filter(|name| {
-            let is_dead = |owner| remove_file_if_dead(&directory.join(name), here, &owner);
-            Address::from_file_name(name).is_some_and(is_dead)
-        })
-        .count()
-}
-
-/// Removes the segment of `owner` if it is dead; returns whether this call did.
-pub(crate) fn remove_if_dead(directory: &Path, here: &Here, owner: &Address) -> bool {
-    remove_file_if_dead(&here.path(directory, owner), here, owner)
-}
-
-fn remove_file_if_dead(path: &Path, here: &Here, owner: &Address) -> bool {
-    let Ok(file) = life::open(path, Rights::Lock) else { return false };
-    // The lock is kept until the file is removed, so that an endpoint that has just created it does not go on with it.
-    let locked = lock::try_take(&file, Byte::LIFE).unwrap_or(false);
-    let removed = (locked || here.sees_ended(owner)) && fs::remove_file(path).is_ok();
-    if removed {
-        log::line(Level::Info, || format!("removed {}, which {owner} left behind", path.display()));
-    }
-    removed
 }

@@ -121,8 +121,13 @@ impl Service {
     }
 
     /// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
-    fn prefix(uid: u32) -> String {
+    pub(super) fn prefix(uid: u32) -> String {
         format!("{FILE_NAME_START}{uid}-service-")
+    }
+
+    /// Removes the claim at `path` if its owner is dead. One whose lock somebody holds is left to the next who looks.
+    pub(super) fn remove_if_dead(path: &Path, here: &Here) {
+        find(path, here, Duration::ZERO);
     }
 
     /// Whatever is no letter or digit is written as its code, so that no name leads elsewhere.
@@ -195,19 +200,6 @@ fn find(path: &Path, here: &Here, timeout: Duration) -> Option<Address> {
         log::line(Level::Info, || format!("removed {}, whose owner is gone", path.display()));
     }
     alive
-}
-
-/// Removes the claims in `directory` whose owners, endpoints of this user, are dead.
-pub(crate) fn reclaim(directory: &Path, here: &Here) {
-    let Ok(files) = fs::read_dir(directory) else { return };
-    // SAFETY: `geteuid` has no preconditions.
-    let prefix = Service::prefix(unsafe { libc::geteuid() });
-    for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
-        if name.starts_with(&prefix) {
-            // Whose lock somebody holds is left to the next who looks.
-            find(&directory.join(name), here, Duration::ZERO);
-        }
-    }
 }
 
 impl Drop for Claim {

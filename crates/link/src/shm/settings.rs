@@ -72,8 +72,8 @@ impl Sizes {
         }
     }
 
-    /// Names and values. Of a buffer's size not more is known than how many packets that is, so what is said is the
-    /// longest message for which one gets so many.
+    /// Names and values. Of a buffer's size not more is known than how many packets that is, so what is said is all
+    /// that a user may have written for so many.
     fn named(self) -> Vec<(&'static str, String)> {
         let [slots, credit_slots] = [NAMES.slots, NAMES.credit_slots];
         match self {
@@ -81,12 +81,20 @@ impl Sizes {
                 vec![(slots, per_peer.to_string()), (credit_slots, credit.to_string())]
             }
             Sizes::Buffers { packets, each, most } => vec![
-                (BUFFER_SIZE, Buffers::message_bytes(packets).to_string()),
+                (BUFFER_SIZE, buffer_sizes(packets)),
                 ((NAMES.buffers)(BufferField::PerConnection), each.to_string()),
                 ((NAMES.buffers)(BufferField::PerConnectionMost), most.to_string()),
             ],
         }
     }
+}
+
+/// The buffer sizes for which a user gets so many packets.
+fn buffer_sizes(packets: u32) -> String {
+    let most = Buffers::message_bytes(packets);
+    // A peer may say any number.
+    let least = (Buffers::message_bytes(packets.saturating_sub(1)) + 1).min(most);
+    format!("{least} to {most} bytes")
 }
 
 /// A parameter that two processes have set differently: its name, and what each has.
@@ -116,7 +124,8 @@ impl Told {
             Told::Digest(digest) if *digest == ours.digest() => Ok(()),
             Told::Digest(_) => Err(LinkError::Disagreement {
                 peer: peer(),
-                parameter: "a parameter of flow control (FI_TIDEGATE_SCHEME, _PIGGYBACK, _SLOTS, _CREDIT_SLOTS or _BUFFERS)",
+                parameter: "a parameter of flow control (FI_TIDEGATE_SCHEME, _PIGGYBACK, _SLOTS, _CREDIT_SLOTS, \
+                    _BUFFERS, _BUFFERS_MOST or _BUFFER_SIZE)",
                 ours: "as the environment says".into(),
                 theirs: "another".into(),
             }),
@@ -232,8 +241,19 @@ mod tests {
             assert_eq!(Settings::of(&flow), settings, "slots mean nothing to {scheme}");
             flow.buffers.packets = 37;
             let found = settings.difference(&Settings::of(&flow)).expect("a difference");
-            assert_eq!((found.ours.as_str(), found.theirs.as_str()), ("65536", "2056"));
+            assert_eq!((found.ours.as_str(), found.theirs.as_str()), ("65505 to 65536 bytes", "2001 to 2056 bytes"));
             assert_eq!(found.parameter, "FI_TIDEGATE_BUFFER_SIZE");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_buffer_that_the_user_wrote_is_among_those_that_are_said() {
+        for bytes in (1..70).chain([2047, 2048, 2049, 65_535, 65_536]) {
+            let said = buffer_sizes(Buffers::packets_of(bytes));
+            let [least, most] = said.trim_end_matches(" bytes").split(" to ").collect::<Vec<_>>()[..] else {
+                panic!("{said}")
+            };
+            assert!((least.parse().unwrap()..=most.parse().unwrap()).contains(&bytes), "{bytes}: {said}");
         }
     }
 

@@ -233,13 +233,13 @@ fn everybody_may_enter_at_once() {
         std::thread::scope(|scope| {
             for mut link in links {
                 scope.spawn(move || {
-                    let to = link.peer(&address).unwrap();
+                    let to = peer_of(&mut link, &address);
                     send(&mut link, to, 1);
                     receive(&mut link);
                 });
             }
             // Meanwhile the owner of the table enters the same peers.
-            let mut peers: Vec<PeerId> = addresses.iter().map(|address| a.peer(address).unwrap()).collect();
+            let mut peers: Vec<PeerId> = addresses.iter().map(|address| peer_of(&mut a, address)).collect();
             peers.iter().for_each(|peer| send(&mut a, *peer, 2));
             let mut senders: Vec<PeerId> = addresses.iter().map(|_| receive(&mut a).0).collect();
             peers.sort();

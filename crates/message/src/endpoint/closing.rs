@@ -61,6 +61,18 @@ impl<L: Link> Endpoint<L> {
             || self.link.has_unsent()
     }
 
+    /// The peers for which that is. Looks at all.
+    pub fn unsent_peers(&self) -> impl Iterator<Item = PeerId> {
+        (0..self.config.flow.peers).map(PeerId).filter(|peer| {
+            !self.egress.is_idle(*peer)
+                || self.presence.has_awaited_to(*peer)
+                || self.egress.refused(*peer) > 0
+                || self.bulk.streams.len_of(*peer) > 0
+                || self.rma.requests.has_turn(*peer)
+                || self.link.has_unsent_to(*peer)
+        })
+    }
+
     /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many
     /// of them the application believed sent.
     pub fn abandon_unsent(&mut self) {

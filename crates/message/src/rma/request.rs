@@ -160,6 +160,11 @@ impl<B: Buffer> Requests<B> {
         self.reading.len() + self.requesting.len()
     }
 
+    /// Whether that may be this peer.
+    pub(crate) fn has_turn(&self, peer: PeerId) -> bool {
+        self.lane(peer).is_some_and(|lane| !lane.waiting.is_empty() || lane.unfinished > 0)
+    }
+
     /// The peers with which there may be requests, in order.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
         self.lanes.contacted().map(|(peer, _)| peer)

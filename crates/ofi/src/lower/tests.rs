@@ -244,7 +244,11 @@ fn who_closes_is_reported_behind_its_packets() {
 #[test]
 fn a_connection_that_nobody_uses_is_accepted_and_kept_and_tells_the_end() {
     with_each_library(|loader| {
-        let (mut one, mut other) = (open(loader), open(loader));
+        // At a port that the kernel gives to no other test when this one has closed it.
+        let port = free_ports(10_000, 1);
+        let wants = Wants { ports: format!("{port}-{port}").parse().ok(), ..WANTS };
+        let other = Lower::open(loader, &"tcp/lo".parse().unwrap(), wants);
+        let (mut one, mut other) = (open(loader), other.unwrap_or_else(|why| panic!("{why}")));
         let route = one.resolve(&other.address()).unwrap();
         assert!(one.host(route).is_some_and(|host| host.is_loopback()));
         let knock = one.knock(route, Door::Peer).unwrap();
@@ -346,10 +350,11 @@ fn who_has_nothing_to_do_may_sleep() {
 }
 
 /// As many ports in a row as this from `low` on, all free on the loopback a moment ago. Tests that run at the same time
-/// look in places of their own.
+/// look in places of their own, and so do other processes.
 fn free_ports(low: u16, count: u16) -> u16 {
     let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
-    let first = (low..low + 5_000).step_by(usize::from(count)).find(|&first| (first..first + count).all(is_free));
+    let begin = low + (std::process::id() % 400 * 10) as u16;
+    let first = (begin..low + 5_000).step_by(usize::from(count)).find(|&first| (first..first + count).all(is_free));
     first.expect("ports below the range of the kernel's own choice")
 }
 
@@ -408,11 +413,12 @@ fn endpoints_that_open_at_the_same_time_share_the_range_out() {
 #[test]
 fn a_port_that_is_not_allowed_is_said_to_be() {
     with_each_library(|loader| {
-        let wants = Wants { ports: "1-1".parse().ok(), ..WANTS };
+        // Not 1: other tests rely on it that nobody listens there.
+        let wants = Wants { ports: "2-2".parse().ok(), ..WANTS };
         match Lower::open(loader, &"tcp/lo".parse().unwrap(), wants) {
-            Ok(_) => println!("skipped: this user may listen at port 1"),
+            Ok(_) => println!("skipped: this user may listen at port 2"),
             Err(why) => {
-                assert!(why.contains("FI_TIDEGATE_PORTS=1-1: port 1: ") && why.contains("Permission denied"), "{why}")
+                assert!(why.contains("FI_TIDEGATE_PORTS=2-2: port 2: ") && why.contains("Permission denied"), "{why}")
             }
         }
     });

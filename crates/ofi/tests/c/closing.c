@@ -143,7 +143,8 @@ static void *close_beside(void *unused)
 }
 
 /* fi_tidegate(7): "It then waits for what has not left yet, as long as the receivers live, and for
- * FI_TIDEGATE_CLOSE_TIMEOUT at most; every 10 seconds a line on standard error says that it waits."
+ * FI_TIDEGATE_CLOSE_TIMEOUT at most; every 10 seconds a line on standard error says for which peers it waits, and how long
+ * at most."
  *
  * The receiver is stopped. Closing gives up when its time is over, and says what is lost; another endpoint of the
  * domain, used by another thread, is not held up. */

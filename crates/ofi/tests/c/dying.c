@@ -11,8 +11,10 @@ static void body(void)
 	bool died = false;
 	int errors = 0;
 	uint64_t received[RANKS_MOST] = {0};
-	/* Buffers whose receives were refused: the queue is full of the errors of what was injected for the dead, and has
-	 * room when they have been read. */
+	/* fi_tidegate(7): "So a program that tries a refused operation again reads its queue meanwhile, errors included: when a
+	 * peer dies, all that was under way to it ends in errors."
+	 *
+	 * Buffers whose receives were refused, because the queue is full of the errors of what was injected for the dead. */
 	unsigned char *refused[RANKS_MOST * WINDOW];
 	int refusals = 0;
 

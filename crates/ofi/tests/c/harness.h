@@ -62,7 +62,9 @@
 			FAIL("%s: %s", #call, fi_strerror((int)-result_));            \
 	} while (0)
 
-/* A libfabric call that must succeed as soon as there is room. */
+/* A libfabric call that must succeed as soon as there is room. It only makes progress, which makes no room in a completion
+ * queue: a program whose queue may fill (a peer dies, and all that was under way to it ends in errors) reads the queue
+ * itself while it tries again. */
 #define OK_WHEN_ROOM(call)                                     \
 	do {                                                   \
 		ssize_t try_;                                  \

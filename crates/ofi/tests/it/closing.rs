@@ -37,6 +37,8 @@ fn closing_says_every_ten_seconds_that_it_waits() {
         (1, 1),
         "{said}"
     );
+    let receiver = said.lines().rfind(|line| line.starts_with("pid ")).expect("the harness shows its processes");
+    assert!(said.contains(&format!("because not all its messages have been taken by {receiver}. ")), "{said}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! * `point_to_point.rs`: two processes at a time: pingpong, multi-pingpong, pingping, sendrecv, exchange;
 //! * `collective/`: one file per collective operation, each with its plain form and the usual optimised ones;
+//! * `operation.rs`: every operation by name, repeated and timed;
 //! * `phases.rs`: part of the job works, the rest waits, then another part;
 //! * `traffic.rs`: random, permutation, incast, cyclic shift, transpose;
 //! * `goal.rs`: replay of traces in the GOAL text format;
@@ -12,6 +13,7 @@ pub mod collective;
 mod communicator;
 mod goal;
 pub mod nas;
+mod operation;
 mod phases;
 pub mod point_to_point;
 mod recording;
@@ -19,6 +21,7 @@ mod traffic;
 
 pub use communicator::Communicator;
 pub use goal::{HALO, Trace, TraceError, TraceOperation};
+pub use operation::{Benchmark, Mixed, Operation};
 pub use phases::{Phase, Phases};
 pub use recording::{Deed, Step, goal as write_goal, record, write_rank};
 pub use traffic::{Pattern, Traffic};

@@ -1,12 +1,13 @@
 //! What `tidegate sim` does with networks under load.
 
 use serde_json::{Map, Value, json};
+use tidegate_sim::Estimate;
 use tidegate_sim::cycle::{Machine, Settled, Throughput};
-use tidegate_sim::experiment::{Estimate, Progress, Source, parallel};
 
 use super::Shown;
-use crate::experiment::progress::Bar;
-use crate::scenario::{Fabric, FabricDraft, Sweep};
+use crate::parallel::parallel;
+use crate::progress::{Bar, Source};
+use tidegate_sim::run_spec::{Fabric, FabricDraft, Sweep};
 
 /// Version of their JSON.
 pub const FABRIC_SCHEMA: &str = "tidegate-fabric/1";

@@ -6,15 +6,15 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
-use tidegate_sim::experiment::{Progress, Source, parallel};
 use tidegate_sim::{FlowChoice, Outcome, SimulationError};
 
 use super::Shown;
 use crate::command::{is_standard_output, print, write_file};
-use crate::experiment::progress::Bar;
 use crate::failure::Failure;
+use crate::parallel::parallel;
+use crate::progress::{Bar, Source};
 use crate::recording::simulated::SimulatedRun;
-use crate::scenario::{JobDraft, Scenario, Sweep, TimeOf, Work};
+use tidegate_sim::run_spec::{JobDraft, Scenario, Sweep, TimeOf, Work};
 
 /// Version of their JSON.
 pub const SIM_SCHEMA: &str = "tidegate-sim/2";
@@ -61,7 +61,7 @@ pub fn write_goal(sweep: &Sweep<JobDraft>, file: &Path) -> Result<u8, Failure> {
 /// What is shown of a run.
 struct Row {
     outcome: Outcome,
-    /// [`Work::time`](crate::scenario::Work::time), in microseconds.
+    /// [`Work::time`](tidegate_sim::run_spec::Work::time), in microseconds.
     time: f64,
     /// The same without flow control, if it was asked for.
     reference: Option<f64>,

@@ -1,5 +1,6 @@
 //! `tidegate sim`.
 
+mod exchange;
 mod fabric;
 mod job;
 
@@ -11,10 +12,11 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use crate::arguments::SimArguments;
-use crate::experiment::files::csv;
 use crate::failure::Failure;
-use crate::scenario::{Draft, FABRIC_FIELDS, FIELDS, Field, File};
+use crate::files::csv;
+use tidegate_sim::run_spec::{BULK_FIELDS, Draft, FABRIC_FIELDS, FIELDS, Field, File};
 
+pub use exchange::{BULK_SCHEMA, EXCHANGE_SCHEMA};
 pub use fabric::FABRIC_SCHEMA;
 pub use job::SIM_SCHEMA;
 
@@ -43,19 +45,24 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let shown = match (&file, &arguments.goal) {
         (File::Jobs(sweep), Some(goal)) => return job::write_goal(sweep, goal),
-        (File::Fabrics(_), Some(_)) => {
-            return Err(Failure::usage(
-                "--goal writes the program of a job, and the file describes a network under load",
-            ));
+        (other, Some(_)) => {
+            return Err(Failure::usage(format!(
+                "--goal writes the program of a job, and the file describes {}",
+                kind(other)
+            )));
         }
-        (File::Fabrics(_), None) if arguments.record.is_some() => {
-            return Err(Failure::usage("--record records processes, and the file describes a network under load"));
+        (other @ (File::Fabrics(_) | File::Bulks(_)), None) if arguments.record.is_some() => {
+            return Err(Failure::usage(format!("--record records processes, and the file describes {}", kind(other))));
         }
         (File::Jobs(sweep), None) => {
             let recording = arguments.record.as_deref().map(|folder| job::record(sweep, path, folder)).transpose()?;
             job::show(sweep, jobs, recording)
         }
+        (File::Fabrics(sweep), None) if sweep.points.iter().any(|(_, fabric)| fabric.exchange.is_some()) => {
+            exchange::show(sweep, jobs)
+        }
         (File::Fabrics(sweep), None) => fabric::show(sweep, jobs),
+        (File::Bulks(sweep), None) => exchange::show_bulk(sweep, jobs),
     };
     let shown = shown.map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
     let comma_separated = || csv(std::iter::once(&shown.columns).chain(&shown.cells));
@@ -85,11 +92,26 @@ impl Shown {
     }
 }
 
-/// The fields of both kinds of files.
+/// What a file describes that has no jobs of processes.
+fn kind(file: &File) -> &'static str {
+    match file {
+        File::Jobs(_) => "a job",
+        File::Fabrics(sweep) if sweep.points.iter().any(|(_, fabric)| fabric.exchange.is_some()) => {
+            "an exchange of all nodes of a network"
+        }
+        File::Fabrics(_) => "a network under load",
+        File::Bulks(_) => "bulk transfers",
+    }
+}
+
+/// The fields of all kinds of files.
 fn fields() -> String {
     let jobs = "A file describes jobs, by the tables up to [run] …\n\n";
-    let fabrics = "\n… or, by these two tables and no others, a network of thousands of nodes under load.\n\n";
-    [jobs, &listed(FIELDS), fabrics, &listed(FABRIC_FIELDS)].concat()
+    let fabrics = "\n… or, by these tables and no others, a network of thousands of nodes under load, or, with any field of \
+                   [exchange], an exchange of all its nodes …\n\n";
+    let bulks =
+        "\n… or, by this table alone, bulk transfers on a machine whose nodes receive more slowly than they send.\n\n";
+    [jobs, &listed(FIELDS), fabrics, &listed(FABRIC_FIELDS), bulks, &listed(BULK_FIELDS)].concat()
 }
 
 /// The fields of files of one kind.

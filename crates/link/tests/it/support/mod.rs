@@ -88,6 +88,16 @@ pub fn until<T>(link: &mut ShmLink, what: &str, mut poll: impl FnMut(&mut ShmLin
     }
 }
 
+/// The peer of this address, which others may be entering now: who holds the lock of a table may have lost its
+/// processor.
+pub fn peer_of(link: &mut ShmLink, address: &Address) -> PeerId {
+    until(link, "the table of peers", |link| match link.peer(address) {
+        Ok(peer) => Some(peer),
+        Err(error) if error.may_be_tried_again() => None,
+        Err(error) => panic!("{error}"),
+    })
+}
+
 /// The next packet: who sent it, and its number.
 pub fn receive(link: &mut ShmLink) -> (PeerId, u64) {
     let arrival = until(link, "a packet", Link::retrieve);

@@ -17,7 +17,9 @@ fn inject_all(world: &mut World, from: usize) -> Vec<Handle> {
 }
 
 fn is_done(world: &mut World, node: usize) -> bool {
-    !world.endpoint(node).has_unsent()
+    let endpoint = world.endpoint(node);
+    assert_eq!(endpoint.unsent_peers().next().is_some(), endpoint.has_unsent(), "it is to be said for which peer");
+    !endpoint.has_unsent()
 }
 
 // fi_tidegate(7): "It waits for: messages that wait for credits or for room in a mailbox; injected ones that their

@@ -1,8 +1,8 @@
 //! Runs that begin amid a program.
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::experiment::{Benchmark, Operation};
 use tidegate_sim::workload::collective::Alltoall;
+use tidegate_sim::workload::{Benchmark, Operation};
 use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError, Topology};
 
 use super::support::{all_flows, job, mailbox, run, try_run};

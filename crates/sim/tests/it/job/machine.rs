@@ -4,9 +4,9 @@ use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
 use tidegate_sim::calibration::Anchor;
 use tidegate_sim::checker::round_trip_bound;
-use tidegate_sim::experiment::{Benchmark, Operation};
 use tidegate_sim::workload::Communicator;
 use tidegate_sim::workload::collective::{Alltoall, Barrier, alltoall, barrier};
+use tidegate_sim::workload::{Benchmark, Operation};
 use tidegate_sim::{
     Activity, Contents, Cost, FlowChoice, NetworkParameters, NodeId, Noise, Part, Rank, Simulation, SimulationConfig,
     SlowReceivers, Tag, Task, Time, Topology,

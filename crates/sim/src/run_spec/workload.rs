@@ -1,0 +1,565 @@
+//! Operations by name and form, patterns of traffic, traces.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::workload::collective::{
+    Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter, barrier,
+};
+use crate::workload::{Benchmark, Mixed, Operation};
+
+use crate::workload::nas::Nas;
+use crate::workload::point_to_point::Calls;
+use crate::workload::{Communicator, HALO, Pattern, Trace, Traffic, write_goal};
+use crate::workload::{Phase, Phases};
+use crate::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
+
+use tidegate_message::Counter;
+
+use super::job::JobDraft;
+use super::refusal::Refusal;
+use crate::goal;
+
+/// Every name of an operation or pattern, with the forms that it has; the first form is the default.
+pub const OPERATIONS: &[(&str, &[&str])] = &[
+    ("pingpong", &[]),
+    ("multi_pingpong", &[]),
+    ("pingping", &[]),
+    ("stream", &["blocking", "non_blocking"]),
+    ("sendrecv", &[]),
+    ("exchange", &[]),
+    ("barrier", &["dissemination", "recursive_doubling", "tree", "plain"]),
+    ("broadcast", &["tree", "split_binary", "scatter_ring", "plain"]),
+    ("reduce", &["tree", "segmented", "plain"]),
+    ("allreduce", &["recursive_doubling", "ring", "plain"]),
+    ("reduce_scatter", &["recursive_halving", "pairwise", "ring", "plain"]),
+    ("gather", &["tree", "plain"]),
+    ("gatherv", &[]),
+    ("scatter", &["tree", "plain"]),
+    ("scatterv", &[]),
+    ("allgather", &["recursive_doubling", "bruck", "neighbour_exchange", "ring", "plain"]),
+    ("allgatherv", &["ring", "neighbour_exchange", "plain"]),
+    ("alltoall", &["plain", "posted", "pairwise", "bruck"]),
+    ("alltoallv", &["plain", "posted", "pairwise"]),
+    ("random", &[]),
+    ("permutation", &[]),
+    ("incast", &[]),
+    ("cyclic_shift", &[]),
+    ("transpose", &[]),
+    ("pairs", &[]),
+    ("is", CLASSES),
+    ("ft", CLASSES),
+    ("lu", CLASSES),
+    ("cg", CLASSES),
+    ("mg", CLASSES),
+    ("bt", CLASSES),
+    ("sp", CLASSES),
+    ("phases", &[]),
+    ("trace", &[]),
+];
+
+/// Sizes of the NAS Parallel Benchmarks.
+const CLASSES: &[&str] = &["A", "B", "C"];
+
+/// Most messages of a pattern, over all processes: their destinations are listed before the run.
+const MESSAGES_MOST: u64 = 100_000_000;
+
+/// Most repetitions of an operation: the smallest, a pingpong of empty messages, takes a minute for so many.
+const REPETITIONS_MOST: u32 = 10_000_000;
+
+/// Most bytes of a process's buffers, 1 TiB. They have addresses, and no memory behind them; but what it takes to send
+/// more lies beyond what the clock can tell.
+const MEMORY_MOST: u64 = 1 << 40;
+
+/// Bytes of a segment where a form sends in segments: Open MPI's choice for short messages.
+const SEGMENT: u64 = 1024;
+
+/// The operation of that name and form; `None` for a pattern or a trace.
+pub(super) fn operation(name: &str, form: Option<&str>, (radix, window): (u32, u32)) -> Option<Operation> {
+    let forms = OPERATIONS.iter().find(|operation| operation.0 == name)?.1;
+    let form = form.or(forms.first().copied()).unwrap_or_default();
+    Some(match (name, form) {
+        ("pingpong", _) => Operation::Pingpong,
+        ("multi_pingpong", _) => Operation::MultiPingpong,
+        ("pingping", _) => Operation::Pingping,
+        ("stream", form) => {
+            let calls = if form == "non_blocking" { Calls::NonBlocking } else { Calls::Blocking };
+            Operation::Stream { window, calls }
+        }
+        ("sendrecv", _) => Operation::Sendrecv,
+        ("exchange", _) => Operation::Exchange,
+        ("barrier", "recursive_doubling") => Operation::Barrier(Barrier::RecursiveDoubling),
+        ("barrier", "tree") => Operation::Barrier(Barrier::Tree { radix }),
+        ("barrier", "plain") => Operation::Barrier(Barrier::Plain),
+        ("barrier", _) => Operation::Barrier(Barrier::Dissemination),
+        ("broadcast", "split_binary") => Operation::Broadcast(Broadcast::SplitBinary { segment: SEGMENT }),
+        ("broadcast", "scatter_ring") => Operation::Broadcast(Broadcast::ScatterRing),
+        ("broadcast", "plain") => Operation::Broadcast(Broadcast::Plain),
+        ("broadcast", _) => Operation::Broadcast(Broadcast::Tree { radix }),
+        ("reduce", "segmented") => Operation::Reduce(Reduce::Segmented { radix, segment: SEGMENT }),
+        ("reduce", "plain") => Operation::Reduce(Reduce::Plain),
+        ("reduce", _) => Operation::Reduce(Reduce::Tree { radix }),
+        ("allreduce", "ring") => Operation::Allreduce(Allreduce::Ring),
+        ("allreduce", "plain") => Operation::Allreduce(Allreduce::Plain),
+        ("allreduce", _) => Operation::Allreduce(Allreduce::RecursiveDoubling),
+        ("reduce_scatter", "pairwise") => Operation::ReduceScatter(ReduceScatter::Pairwise),
+        ("reduce_scatter", "ring") => Operation::ReduceScatter(ReduceScatter::Ring),
+        ("reduce_scatter", "plain") => Operation::ReduceScatter(ReduceScatter::Plain),
+        ("reduce_scatter", _) => Operation::ReduceScatter(ReduceScatter::RecursiveHalving),
+        ("gather", "plain") => Operation::Gather(Gather::Plain),
+        ("gather", _) => Operation::Gather(Gather::Tree { radix }),
+        ("gatherv", _) => Operation::Gatherv,
+        ("scatter", "plain") => Operation::Scatter(Scatter::Plain),
+        ("scatter", _) => Operation::Scatter(Scatter::Tree { radix }),
+        ("scatterv", _) => Operation::Scatterv,
+        ("allgather", "bruck") => Operation::Allgather(Allgather::Bruck),
+        ("allgather", "neighbour_exchange") => Operation::Allgather(Allgather::NeighbourExchange),
+        ("allgather", "ring") => Operation::Allgather(Allgather::Ring),
+        ("allgather", "plain") => Operation::Allgather(Allgather::Plain),
+        ("allgather", _) => Operation::Allgather(Allgather::RecursiveDoubling),
+        ("allgatherv", "neighbour_exchange") => Operation::Allgatherv(Allgather::NeighbourExchange),
+        ("allgatherv", "plain") => Operation::Allgatherv(Allgather::Plain),
+        ("allgatherv", _) => Operation::Allgatherv(Allgather::Ring),
+        ("alltoall", "posted") => Operation::Alltoall(Alltoall::Posted),
+        ("alltoall", "pairwise") => Operation::Alltoall(Alltoall::Pairwise),
+        ("alltoall", "bruck") => Operation::Alltoall(Alltoall::Bruck),
+        ("alltoall", _) => Operation::Alltoall(Alltoall::Plain),
+        ("alltoallv", "posted") => Operation::Alltoallv(Alltoallv::Posted),
+        ("alltoallv", "pairwise") => Operation::Alltoallv(Alltoallv::Pairwise),
+        ("alltoallv", _) => Operation::Alltoallv(Alltoallv::Plain),
+        _ => return None,
+    })
+}
+
+fn pattern(name: &str, root: u32) -> Option<Pattern> {
+    Some(match name {
+        "random" => Pattern::Random,
+        "permutation" => Pattern::Permutation,
+        "incast" => Pattern::Incast { root },
+        "cyclic_shift" => Pattern::CyclicShift,
+        "transpose" => Pattern::Transpose,
+        "pairs" => Pattern::Pairs,
+        _ => return None,
+    })
+}
+
+/// What the processes do.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// An operation, repeated and timed.
+    Benchmark(Benchmark),
+    /// Messages of a pattern.
+    Traffic {
+        /// Who sends to whom.
+        pattern: Pattern,
+        /// Messages of each process.
+        messages: u32,
+        /// Bytes of each.
+        bytes: u64,
+        /// How many of a process are under way at most.
+        window: usize,
+    },
+    /// One of the NAS Parallel Benchmarks, and whether its time is that of its own clock.
+    Nas(Nas, bool),
+    /// A collective operation that is repeated and timed, after messages of random lengths.
+    Mixed(Benchmark),
+    /// All-to-alls of a part of the processes after another.
+    Phases(PhaseSizes),
+    /// The text of a trace, which has been checked.
+    Trace(Arc<str>),
+}
+
+/// Phases, as they can be handed to another thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseSizes {
+    /// Processes of each phase.
+    pub sizes: Vec<u32>,
+    /// All-to-alls of a phase.
+    pub repetitions: u32,
+    /// Bytes of a block.
+    pub bytes: u64,
+    /// Rank 0's credits towards these ranks are noted.
+    pub watched: Vec<Range<u32>>,
+}
+
+impl PhaseSizes {
+    fn phases(&self) -> Phases {
+        let phase = |&active: &u32| Phase { active, operations: self.repetitions };
+        Phases {
+            phases: self.sizes.iter().map(phase).collect(),
+            block: self.bytes,
+            form: Alltoall::Plain,
+            watched: self.watched.clone().into(),
+        }
+    }
+}
+
+/// Of which process the time of a run is; overhead is made of that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeOf {
+    /// The mean over the processes that take part.
+    AllProcesses,
+    /// That of the process that took longest.
+    LastProcess,
+}
+
+impl TimeOf {
+    /// As JSON has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeOf::AllProcesses => "all_processes",
+            TimeOf::LastProcess => "last_process",
+        }
+    }
+}
+
+impl Work {
+    /// A name that programs of one kind have in common.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Work::Benchmark(benchmark) | Work::Mixed(benchmark) => benchmark.operation.to_string(),
+            Work::Traffic { pattern, .. } => format!("{pattern:?}"),
+            Work::Nas(nas, _) => nas.benchmark.name().to_owned(),
+            Work::Phases(_) => "phases".to_owned(),
+            Work::Trace(_) => "trace".to_owned(),
+        }
+    }
+
+    /// Of which process the time of a run is.
+    ///
+    /// Where all processes do the same, they end at about the same time, and the mean depends least on chance: so the
+    /// Intel MPI Benchmarks' average and the paper's figures have it. Where roles differ, a process whose part is small
+    /// ends long before the work is done. In an incast a sender's last message may lie unread in the receiver's mailbox
+    /// when the sender ends; the mean over senders would then say nothing of the receiver, and mailboxes without end,
+    /// which take everything at once, would look many times faster than they are. That holds for operations with one
+    /// root, for patterns (some processes receive more than others, and those on a matrix's diagonal nothing), and for
+    /// traces: there the time is that of the last process.
+    #[must_use]
+    pub fn time_of(&self) -> TimeOf {
+        match self {
+            Work::Benchmark(benchmark) | Work::Mixed(benchmark) => match benchmark.operation {
+                Operation::Broadcast(_)
+                | Operation::Reduce(_)
+                | Operation::Gather(_)
+                | Operation::Gatherv
+                | Operation::Scatter(_)
+                | Operation::Scatterv => TimeOf::LastProcess,
+                _ => TimeOf::AllProcesses,
+            },
+            Work::Traffic { .. } | Work::Nas(..) | Work::Phases(_) | Work::Trace(_) => TimeOf::LastProcess,
+        }
+    }
+
+    /// Whether a field of the file's table of workloads changes anything here.
+    pub(super) fn heeds(&self, field: &str) -> bool {
+        match (self, field) {
+            (_, "operation") => true,
+            (Work::Trace(_), field) => field == "trace",
+            (Work::Nas(..), field) => matches!(field, "form" | "iterations" | "compute_rate" | "variation" | "clock"),
+            (Work::Phases(_), field) => matches!(field, "phases" | "watched" | "bytes" | "repetitions"),
+            (_, "amid_packets") => true,
+            (Work::Traffic { pattern: Pattern::Incast { .. }, .. }, "root") => true,
+            (Work::Traffic { .. }, field) => matches!(field, "bytes" | "repetitions" | "window"),
+            (Work::Benchmark(benchmark), "window") => matches!(benchmark.operation, Operation::Stream { .. }),
+            (Work::Mixed(benchmark), "mixed") => benchmark.warm_up > 0,
+            (Work::Mixed(benchmark), field) => Work::Benchmark(*benchmark).heeds(field),
+            (Work::Benchmark(benchmark), "radix") => matches!(
+                benchmark.operation,
+                Operation::Barrier(Barrier::Tree { .. })
+                    | Operation::Broadcast(Broadcast::Tree { .. })
+                    | Operation::Reduce(Reduce::Tree { .. } | Reduce::Segmented { .. })
+                    | Operation::Gather(Gather::Tree { .. })
+                    | Operation::Scatter(Scatter::Tree { .. })
+            ),
+            // Where there is a root the time is that of the last process.
+            (Work::Benchmark(_), "repetitions_per_root") => self.time_of() == TimeOf::LastProcess,
+            (Work::Benchmark(benchmark), "bytes") => !matches!(benchmark.operation, Operation::Barrier(_)),
+            (Work::Benchmark(_), field) => matches!(field, "form" | "repetitions" | "warm_up" | "active"),
+        }
+    }
+
+    /// The time of a run of this work in microseconds: per repetition where it is repeated, else that of all messages.
+    #[must_use]
+    pub fn time(&self, outcome: &Outcome) -> f64 {
+        let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
+        match self.time_of() {
+            TimeOf::AllProcesses => times.iter().sum::<f64>() / times.len().max(1) as f64,
+            // Phases note the time of each of their operations alone.
+            TimeOf::LastProcess if times.is_empty() => outcome.time.microseconds(),
+            TimeOf::LastProcess => times.into_iter().fold(0.0, f64::max),
+        }
+    }
+
+    /// Runs it. Every process that takes part records its time in microseconds as the sample `time`.
+    ///
+    /// # Errors
+    /// As a simulation fails.
+    pub fn run(&self, config: SimulationConfig) -> Result<Outcome, SimulationError> {
+        self.simulation(config)?.run()
+    }
+
+    /// The simulation that does it.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense.
+    pub fn simulation(&self, config: SimulationConfig) -> Result<Simulation, SimulationError> {
+        match self {
+            Work::Benchmark(benchmark) => Simulation::new(config, benchmark),
+            Work::Traffic { pattern, messages, bytes, window } => {
+                let traffic = Traffic::new(*pattern, config.size(), *messages, config.seed);
+                Simulation::new(config, &Timed::Traffic(traffic, *bytes, *window))
+            }
+            Work::Mixed(benchmark) => Simulation::new(config, &Mixed(*benchmark)),
+            Work::Nas(nas, is_own_clock) => Simulation::new(config, &Timed::Nas(*nas, *is_own_clock)),
+            Work::Phases(sizes) => {
+                let phases = sizes.phases();
+                let program = move |task: Task| {
+                    let phases = phases.clone();
+                    async move { phases.run(&Communicator::world(&task)).await }
+                };
+                Simulation::new(config, &program)
+            }
+            Work::Trace(text) => {
+                let trace = Trace::parse(text).map_err(|error| SimulationError::Setup(error.to_string()))?;
+                Simulation::new(config, &Timed::Trace(trace))
+            }
+        }
+    }
+
+    /// The program as a trace in GOAL, without the barrier before the clock starts.
+    ///
+    /// # Errors
+    /// If what a process does depends on what others do.
+    pub fn goal(&self, config: &SimulationConfig) -> Result<String, String> {
+        let size = config.size();
+        match self {
+            Work::Benchmark(benchmark) => write_goal(benchmark, size),
+            Work::Traffic { pattern, messages, bytes, window } => {
+                let traffic = Traffic::new(*pattern, size, *messages, config.seed);
+                write_goal(&Timed::Traffic(traffic, *bytes, *window), size)
+            }
+            Work::Mixed(benchmark) => write_goal(&Mixed(*benchmark), size),
+            Work::Phases(sizes) => {
+                let phases = sizes.phases();
+                let program = move |task: Task| {
+                    let phases = phases.clone();
+                    async move { phases.run(&Communicator::world(&task)).await }
+                };
+                write_goal(&program, size)
+            }
+            Work::Nas(nas, _) => {
+                let nas = *nas;
+                write_goal(&move |task: Task| async move { nas.run(&Communicator::world(&task)).await }, size)
+            }
+            Work::Trace(text) => Ok(text.to_string()),
+        }
+    }
+}
+
+/// A program that does not measure its own time, so [`timed`] does.
+#[derive(Clone)]
+enum Timed {
+    Traffic(Traffic, u64, usize),
+    Nas(Nas, bool),
+    Trace(Trace),
+}
+
+impl Program for Timed {
+    fn start(&self, task: Task) -> Run {
+        Box::pin(timed(self.clone(), task))
+    }
+}
+
+/// What every process of a NAS benchmark notes of the whole run where the benchmark has its own clock.
+const NOTED_OF_NAS: [(&str, Counter); 3] = [
+    ("eager", Counter::MessagesEager),
+    ("rendezvous", Counter::MessagesRendezvous),
+    ("credits", Counter::CreditPackets),
+];
+
+async fn timed(work: Timed, task: Task) {
+    let world = Communicator::world(&task);
+    barrier(&world, Barrier::Dissemination).await;
+    let begin = task.now();
+    let mut by_own_clock = None;
+    match work {
+        Timed::Traffic(traffic, bytes, window) => traffic.run(&world, bytes, window).await,
+        Timed::Nas(nas, true) => by_own_clock = Some(nas.timed(&world).await),
+        Timed::Nas(nas, false) => nas.run(&world).await,
+        Timed::Trace(trace) => trace.replay(&task).await,
+    }
+    let time = by_own_clock.unwrap_or_else(|| task.now().since(begin));
+    task.record("time", 0, time.microseconds());
+    if by_own_clock.is_some() {
+        for (label, counter) in NOTED_OF_NAS {
+            task.record(label, 0, task.counter(counter).await as f64);
+        }
+    }
+}
+
+impl JobDraft {
+    /// The program that the fields describe.
+    pub(super) fn work(&self, config: &SimulationConfig, folder: &Path) -> Result<Work, Refusal> {
+        let refuse = |field: &'static str, what: String| Err(Refusal::new(&[("workload", field)], what));
+        let (name, size) = (&self.operation, config.size());
+        let forms = OPERATIONS.iter().find(|operation| operation.0 == *name).map_or(&[][..], |known| known.1);
+        if let Some(form) = self.form.as_deref().filter(|form| !forms.contains(form)) {
+            let has = if forms.is_empty() {
+                "no forms: remove the field".to_owned()
+            } else {
+                format!("the forms {}", forms.join(", "))
+            };
+            return refuse("form", format!("[workload] form = {form}: {name} has {has}"));
+        }
+        if let Some(active) = self.benchmark.active.filter(|&active| active > size) {
+            let what = format!("[workload] active = {active} is more than the job's {size} processes");
+            return refuse("active", what);
+        }
+        let window = u32::try_from(self.window).unwrap_or(u32::MAX);
+        if let Some(operation) = operation(name, self.form.as_deref(), (self.radix, window)) {
+            self.check_repetitions()?;
+            self.check_group(operation, size)?;
+            let benchmark = Benchmark { operation, ..self.benchmark };
+            return Ok(if self.mixed { Work::Mixed(benchmark) } else { Work::Benchmark(benchmark) });
+        }
+        if name == "phases" {
+            return self.phases(size).map(Work::Phases);
+        }
+        if let Ok(benchmark) = name.parse() {
+            let refusal = |field: &'static str, what: String| Refusal::new(&[("workload", field)], what);
+            let class = self.form.as_deref().unwrap_or("A").parse().map_err(|why| refusal("form", why))?;
+            let nas = Nas {
+                benchmark,
+                class,
+                iterations: self.iterations,
+                rate: self.compute_rate,
+                variation: self.variation,
+            };
+            nas.check(size).map_err(|why| {
+                refusal("operation", format!("{why}: change [network] sizes or [machine] processes_per_node"))
+            })?;
+            return Ok(Work::Nas(nas, self.is_own_clock));
+        }
+        let Some(pattern) = pattern(name, self.root) else { return self.trace(config, folder).map(Work::Trace) };
+        if self.root >= size {
+            let what = format!(
+                "[workload] root = {} is not one of the job's {size} processes: give at most {}",
+                self.root,
+                size - 1
+            );
+            return refuse("root", what);
+        }
+        self.check_bytes(1)?;
+        let Benchmark { bytes, repetitions: messages, .. } = self.benchmark;
+        if u64::from(messages) * u64::from(size) > MESSAGES_MOST {
+            let what = format!(
+                "[workload] repetitions = {messages} messages of each of {size} processes are too many: at most \
+                 {MESSAGES_MOST} in all are simulated"
+            );
+            return refuse("repetitions", what);
+        }
+        Ok(Work::Traffic { pattern, messages, bytes, window: self.window })
+    }
+
+    /// The phases of a job of so many processes.
+    fn phases(&self, size: u32) -> Result<PhaseSizes, Refusal> {
+        let refuse = |field: &'static str, what: String| Err(Refusal::new(&[("workload", field)], what));
+        if let Some(active) = self.phases.iter().find(|&&active| active == 0 || active > size) {
+            return refuse(
+                "phases",
+                format!("[workload] phases: {active} of the job's {size} processes cannot be active"),
+            );
+        }
+        if let Some(range) = self.watched.iter().find(|range| range.end > size) {
+            let what = format!("[workload] watched: the job has {size} processes, none of rank {}", range.end - 1);
+            return refuse("watched", what);
+        }
+        self.check_repetitions()?;
+        self.check_bytes(size)?;
+        let Benchmark { bytes, repetitions, .. } = self.benchmark;
+        Ok(PhaseSizes { sizes: self.phases.clone(), repetitions, bytes, watched: self.watched.clone() })
+    }
+
+    /// Whether repetitions have an end that somebody will see.
+    fn check_repetitions(&self) -> Result<(), Refusal> {
+        let Benchmark { warm_up, repetitions, .. } = self.benchmark;
+        for (field, value) in [("repetitions", repetitions), ("warm_up", warm_up)] {
+            if value > REPETITIONS_MOST {
+                let what =
+                    format!("[workload] {field} = {value} is too many: at most {REPETITIONS_MOST} are simulated");
+                return Err(Refusal::new(&[("workload", field)], what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an operation can be done by those who take part, with blocks of this size.
+    fn check_group(&self, operation: Operation, size: u32) -> Result<(), Refusal> {
+        let (name, members) = (&self.operation, self.benchmark.active.unwrap_or(size));
+        let decided_by = [
+            ("workload", "active"),
+            ("network", "sizes"),
+            ("machine", "processes_per_node"),
+            ("machine", "nodes"),
+            ("workload", "operation"),
+        ];
+        let needs = match operation {
+            Operation::Pingpong | Operation::Pingping | Operation::Stream { .. } if members < 2 => {
+                "at least two processes"
+            }
+            Operation::MultiPingpong if members % 2 == 1 => "an even number of processes",
+            _ => return self.check_bytes(members),
+        };
+        let what = format!(
+            "[workload] operation = {name} needs {needs}, and {members} would take part: change [workload] active, \
+             [network] sizes or [machine] processes_per_node"
+        );
+        Err(Refusal::new(&decided_by, what))
+    }
+
+    /// Whether the buffers of a process are not too large that has blocks for so many.
+    fn check_bytes(&self, blocks: u32) -> Result<(), Refusal> {
+        // What a process sends and what it receives lie beside each other.
+        let (bytes, most) = (self.benchmark.bytes, MEMORY_MOST / (2 * u64::from(blocks.max(1))));
+        if bytes <= most {
+            return Ok(());
+        }
+        let what = match blocks {
+            1 => format!("[workload] bytes = {bytes} is too large: at most {most} are allowed"),
+            _ => format!("[workload] bytes = {bytes} is too large: with {blocks} processes at most {most} are allowed"),
+        };
+        Err(Refusal::new(&[("workload", "bytes")], what))
+    }
+
+    fn trace(&self, config: &SimulationConfig, folder: &Path) -> Result<Arc<str>, Refusal> {
+        let at = |field: &'static str, what: String| Refusal::new(&[("workload", field)], what);
+        let Some(name) = &self.trace else {
+            let what =
+                "[workload] operation = trace needs [workload] trace = \"FILE\", or \"halo16\" for the bundled one";
+            return Err(at("operation", what.to_owned()));
+        };
+        let path = folder.join(name);
+        let refuse = |problem: String| at("trace", format!("[workload] trace: {}: {problem}", path.display()));
+        let text = match name.to_str() {
+            Some("halo16") => HALO.to_owned(),
+            // Of a device there may be no end.
+            _ if path.metadata().is_ok_and(|found| !found.is_file()) => {
+                return Err(refuse("no regular file".to_owned()));
+            }
+            _ => fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?,
+        };
+        let trace = goal::parse(&text).map_err(refuse)?;
+        if trace.size() > config.size() {
+            let (needs, has) = (trace.size(), config.size());
+            return Err(refuse(format!(
+                "it has {needs} ranks and the job {has} processes: enlarge [network] sizes or [machine] \
+                 processes_per_node"
+            )));
+        }
+        Ok(text.into())
+    }
+}

@@ -1,0 +1,259 @@
+//! [`Definition`]: a figure's file, as it is written.
+//!
+//! `docs/add-a-figure.md` explains all of it with an example; here is what each field is.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+/// A figure, table or comparison.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    /// Its name, such as `P-fig4`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Where the paper has it: `§5.3, figure 4`.
+    pub section: String,
+    /// What is run, by a name of its own: fields of a file for `tidegate sim`, with more beside (see `grid.rs`).
+    #[serde(default)]
+    pub runs: BTreeMap<String, Table>,
+    /// Values that several claims have in common.
+    #[serde(default)]
+    pub values: BTreeMap<String, ValueOf>,
+    /// Pictures.
+    #[serde(default)]
+    pub pictures: Vec<PictureOf>,
+    /// Tables.
+    #[serde(default)]
+    pub tables: Vec<TableOf>,
+    /// The paper's statements.
+    #[serde(default)]
+    pub claims: Vec<ClaimOf>,
+    /// Code of `special/` that adds what cannot be said here.
+    #[serde(default)]
+    pub special: Option<String>,
+}
+
+/// Points of the runs: for each axis a value, a list of values, or a comparison such as `<= 30` or `16..30`.
+pub type Selection = BTreeMap<String, Value>;
+
+/// Numbers taken from runs.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueOf {
+    /// What of each run, as arithmetic over what is measured (`measures.rs`).
+    #[serde(default)]
+    pub of: Option<String>,
+    /// Of which runs, if there are several kinds.
+    #[serde(default)]
+    pub runs: Option<String>,
+    /// Of which points.
+    #[serde(default)]
+    pub r#where: Selection,
+    /// The point that `beside.` values are of: the same with these values of axes.
+    #[serde(default)]
+    pub beside: Selection,
+    /// A number for each value of these axes; without it one for all.
+    #[serde(default)]
+    pub each: Vec<String>,
+    /// How one number is made of those of several points: see [`take`](super::select::TAKES). Without it their mean.
+    #[serde(default)]
+    pub take: Option<String>,
+    /// The axis along which `take` looks, where that counts.
+    #[serde(default)]
+    pub along: Option<String>,
+    /// Numbers that are no measurements.
+    #[serde(default)]
+    pub numbers: Vec<f64>,
+    /// A function of `special/` that gives the numbers.
+    #[serde(default)]
+    pub computed: Option<String>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PictureOf {
+    /// Short name for files.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis, with its unit.
+    #[serde(default)]
+    pub x_axis: String,
+    /// The vertical axis, with its unit.
+    pub y_axis: String,
+    /// Bars over the values of `x`, which are no numbers.
+    #[serde(default)]
+    pub bars: bool,
+    /// The curves.
+    pub series: Vec<SeriesOf>,
+}
+
+/// A curve, or one for each value of some axes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesOf {
+    /// Its name, in which `{axis}` stands for a value.
+    pub name: String,
+    /// The part of the picture that it belongs to, in which `{axis}` stands for a value.
+    #[serde(default)]
+    pub panel: String,
+    /// Arithmetic over the axes that gives the abscissa; for bars the axis itself.
+    #[serde(default)]
+    pub x: String,
+    /// As for [`ValueOf`].
+    #[serde(default)]
+    pub of: String,
+    /// As for [`ValueOf`].
+    #[serde(default)]
+    pub runs: Option<String>,
+    /// As for [`ValueOf`].
+    #[serde(default)]
+    pub r#where: Selection,
+    /// As for [`ValueOf`].
+    #[serde(default)]
+    pub beside: Selection,
+    /// A curve for each value of these axes.
+    #[serde(default)]
+    pub by: Vec<String>,
+    /// Whether the bars at each point are the least and the most of the points that it is the mean of, and not how sure
+    /// the mean is.
+    #[serde(default)]
+    pub extremes: bool,
+    /// The paper's own points.
+    #[serde(default)]
+    pub paper: Vec<[f64; 2]>,
+    /// A function of `special/` that gives the points.
+    #[serde(default)]
+    pub computed: Option<String>,
+    /// The scheme whose colour it has, if that is not the scheme of its points; `-` for none.
+    #[serde(default)]
+    pub scheme: String,
+    /// Whether it is drawn as one with credits on data packets.
+    #[serde(default)]
+    pub piggyback: bool,
+}
+
+/// A table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableOf {
+    /// Short name for files.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// A row for each value of these axes, which are its first columns.
+    pub rows: Vec<String>,
+    /// Heads of these first columns; without it the names of the axes.
+    #[serde(default)]
+    pub heads: Vec<String>,
+    /// As for [`ValueOf`]; for all columns.
+    #[serde(default)]
+    pub runs: Option<String>,
+    /// As for [`ValueOf`]; for all columns.
+    #[serde(default)]
+    pub r#where: Selection,
+    /// The other columns.
+    pub columns: Vec<ColumnOf>,
+}
+
+/// A column, or one for each value of an axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnOf {
+    /// Its head, in which `{axis}` stands for a value.
+    pub head: String,
+    /// The numbers of a cell.
+    #[serde(flatten)]
+    pub value: ColumnValue,
+    /// A column for each value of these axes.
+    #[serde(default)]
+    pub by: Vec<String>,
+    /// Digits behind the point.
+    #[serde(default)]
+    pub digits: usize,
+    /// Whether half of the confidence interval follows.
+    #[serde(default)]
+    pub plus_minus: bool,
+}
+
+/// As [`ValueOf`], which serde cannot flatten where unknown fields are refused.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ColumnValue {
+    /// See there.
+    pub of: String,
+    /// See there.
+    #[serde(default)]
+    pub r#where: Selection,
+    /// See there.
+    #[serde(default)]
+    pub beside: Selection,
+    /// See there.
+    #[serde(default)]
+    pub take: Option<String>,
+    /// See there.
+    #[serde(default)]
+    pub along: Option<String>,
+}
+
+/// A statement of the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimOf {
+    /// The statement, with what we take it to mean in brackets.
+    pub says: String,
+    /// The paper's sentence, word for word, where it is one.
+    #[serde(default)]
+    pub quote: String,
+    /// The paper's number or words.
+    pub paper: String,
+    /// Ours: a text with values between braces (`text.rs`).
+    #[serde(default)]
+    pub here: String,
+    /// Tests that all must hold (`judge.rs`).
+    #[serde(default)]
+    pub holds: Vec<String>,
+    /// Values by name, for `here` and `holds`.
+    #[serde(default)]
+    pub values: BTreeMap<String, ValueOf>,
+    /// The section of the figure's Markdown file that explains a difference; its cause has been tested.
+    #[serde(default)]
+    pub because: String,
+    /// The same of a cause that has not been tested.
+    #[serde(default)]
+    pub perhaps: String,
+    /// The section that says why it can hardly fail: then it counts as implied where it holds.
+    #[serde(default)]
+    pub implied: String,
+    /// The only form in which it is tested.
+    #[serde(default)]
+    pub only: String,
+    /// The fewest seeds with which it is tested.
+    #[serde(default)]
+    pub seeds: u32,
+    /// The section that says why it is not tested in other forms, with fewer seeds, or at all, where `holds` is empty.
+    #[serde(default)]
+    pub otherwise: String,
+    /// Whether it takes nothing from runs, or compares seeds, so that no seed alone has an outcome of its own.
+    #[serde(default)]
+    pub computed: bool,
+    /// What is different in the reduced forms.
+    #[serde(default)]
+    pub reduced: Option<ReducedOf>,
+}
+
+/// What a claim's explanations are in the reduced forms.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReducedOf {
+    /// Instead of the claim's.
+    #[serde(default)]
+    pub because: String,
+    /// Instead of the claim's.
+    #[serde(default)]
+    pub perhaps: String,
+}

@@ -1,0 +1,96 @@
+//! What is measured of a run, by name: what `of = "…"` may say.
+
+use tidegate_message::Counter;
+use tidegate_sim::{Carried, Measurement};
+
+use super::expression::BadExpression;
+
+/// Expressions that have names of their own.
+pub const SHORT: &[(&str, &str)] = &[
+    ("overhead", "100 * (time_us / reference.time_us - 1)"),
+    ("delayed_percent", "100 * delayed"),
+    ("credits_percent", "100 * credits_time_us / reference.time_us"),
+    ("slower", "100 * (time_us / beside.time_us - 1)"),
+    ("gain", "bulk.bandwidth / beside.bulk.bandwidth"),
+];
+
+/// Plain numbers of a measurement.
+type Plain = (&'static str, fn(&Measurement) -> f64);
+
+/// All of them. Where a run has none of its kind they are 0.
+pub const PLAIN: &[Plain] = &[
+    ("time_us", |run| run.time),
+    ("credits_time_us", |run| run.credits_time),
+    ("delayed", |run| run.delayed),
+    ("blocked_us", |run| run.blocked),
+    ("processes", |run| f64::from(run.processes)),
+    ("is_cut", |run| f64::from(u8::from(run.cut_us.is_some()))),
+    ("last_us", |run| run.posted.map_or(0.0, |posted| posted.last_us)),
+    ("buffers_most", |run| run.posted.map_or(0.0, |posted| f64::from(posted.buffers_most))),
+    ("buffers_mean", |run| run.posted.map_or(0.0, |posted| posted.buffers_mean)),
+    ("unexpected_mean", |run| run.posted.map_or(0.0, |posted| posted.unexpected_mean)),
+    ("fabric.rate", |run| of_fabric(run, Carried::rate)),
+    ("fabric.last", |run| of_fabric(run, Carried::last)),
+    ("fabric.healthy", |run| of_fabric(run, |carried| carried.healthy)),
+    ("fabric.latency", |run| of_fabric(run, |carried| carried.latency)),
+    ("fabric.diverted", |run| of_fabric(run, |carried| carried.diverted)),
+    ("fabric.credit_packets", |run| of_fabric(run, |carried| carried.credit_packets)),
+    ("fabric.windows", |run| of_fabric(run, |carried| carried.windows.len() as f64)),
+    ("fabric.has_settled", |run| of_fabric(run, |carried| f64::from(u8::from(carried.has_settled)))),
+    ("fabric.windows_of_rate", |run| {
+        of_fabric(run, |carried| {
+            carried.at_five_percent.map_or(carried.windows.len() as f64, |stop| stop.windows.into())
+        })
+    }),
+    ("fabric.cumulative_windows", |run| {
+        of_fabric(run, |carried| carried.cumulative.map_or(0.0, |stop| stop.windows.into()))
+    }),
+    ("fabric.cumulative_rate", |run| of_fabric(run, |carried| carried.cumulative.map_or(0.0, |stop| stop.rate))),
+    ("bulk.bandwidth", |run| run.bulk.as_ref().map_or(1.0, |bulk| bulk.bandwidth)),
+    ("bulk.requests", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.requests as f64)),
+    ("bulk.denials", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.denials as f64)),
+    ("bulk.senders_most", |run| run.bulk.as_ref().map_or(0.0, |bulk| f64::from(bulk.senders_most))),
+    ("bulk.sending", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.sending)),
+    ("bulk.receiving", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.receiving)),
+    ("exchange.cycles", |run| run.exchange.map_or(1.0, |done| done.cycles as f64)),
+    ("exchange.bytes", |run| run.exchange.map_or(0.0, |done| done.bytes as f64)),
+    ("exchange.rate", |run| run.exchange.map_or(1.0, |done| done.rate)),
+    ("exchange.signals", |run| run.exchange.map_or(0.0, |done| done.signals as f64)),
+    ("exchange.requests", |run| run.exchange.map_or(0.0, |done| done.requests as f64)),
+    ("exchange.denials", |run| run.exchange.map_or(0.0, |done| done.denials as f64)),
+    ("exchange.most_at_one", |run| run.exchange.map_or(0.0, |done| f64::from(done.most_at_one))),
+];
+
+fn of_fabric(run: &Measurement, value: impl Fn(&Carried) -> f64) -> f64 {
+    run.carried.as_ref().map_or(0.0, value)
+}
+
+/// The measured value of that name: one of [`PLAIN`], `spent.ACTIVITY` in microseconds, `notes.LABEL` (the mean of what
+/// programs noted), or the name of a counter (docs/man/tidegate-counters.7), of all processes.
+///
+/// # Errors
+/// If nothing has that name: the text names what is near.
+pub fn value(run: &Measurement, name: &str) -> Result<f64, BadExpression> {
+    if let Some((_, plain)) = PLAIN.iter().find(|(known, _)| *known == name) {
+        return Ok(plain(run));
+    }
+    if let Some(counter) = Counter::ALL.iter().find(|counter| counter.name() == name) {
+        return Ok(run.counter(*counter) as f64);
+    }
+    if let Some(activity) = name.strip_prefix("spent.") {
+        return Ok(run.spent.get(activity).copied().unwrap_or(0.0));
+    }
+    if let Some(label) = name.strip_prefix("notes.") {
+        let of_label = run.notes.iter().filter(|note| note.label.replace(' ', "_") == label).map(|note| note.value);
+        let (sum, count) = of_label.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+        return Ok(if count > 0.0 { sum / count } else { 1.0 });
+    }
+    let known = PLAIN.iter().map(|(known, _)| *known).chain(SHORT.iter().map(|(known, _)| *known));
+    let known = known.chain(Counter::ALL.iter().map(|counter| counter.name()));
+    Err(BadExpression(format!("nothing that is measured is called {name}{}", super::nearest(name, known))))
+}
+
+/// An expression with the short names written out.
+pub fn written_out(text: &str) -> &str {
+    SHORT.iter().find(|(short, _)| *short == text.trim()).map_or(text, |(_, whole)| whole)
+}

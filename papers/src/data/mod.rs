@@ -1,0 +1,187 @@
+//! Figures that are files: a TOML file says what is run, what is drawn and what the paper claims, a Markdown file beside it
+//! explains what differs. No code knows a figure; what cannot be said in a file is in `special/`, registered by name.
+//!
+//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs; `folder.rs`: where files are;
+//! * `measures.rs`, `expression.rs`, `select.rs`: numbers taken from runs;
+//! * `judge.rs`, `claims.rs`: claims; `pictures.rs`, `tables.rs`, `text.rs`: what is shown.
+
+mod claims;
+mod definition;
+pub(crate) mod expression;
+mod folder;
+mod grid;
+mod judge;
+mod measures;
+mod pictures;
+mod points;
+mod select;
+mod tables;
+mod text;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tidegate_sim::SimulationError;
+
+pub(crate) use definition::ValueOf;
+pub(crate) use folder::Figures;
+pub(crate) use points::Points;
+pub(crate) use text::Named;
+
+use crate::report::Findings;
+use crate::special;
+use crate::workshop::{Scale, Workshop};
+use definition::Definition;
+use expression::BadExpression;
+use grid::Grid;
+
+/// What is wrong with a figure's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadFigure(pub String);
+
+impl fmt::Display for BadFigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<BadExpression> for BadFigure {
+    fn from(error: BadExpression) -> Self {
+        BadFigure(error.0)
+    }
+}
+
+/// A figure: its file, and the sections of its explanations.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its file.
+    pub file: String,
+    definition: Definition,
+    /// By heading, each in one line.
+    sections: BTreeMap<String, String>,
+}
+
+impl Figure {
+    /// Reads a figure from the texts of its two files.
+    ///
+    /// # Errors
+    /// If the first is no figure.
+    pub fn read(file: &str, toml: &str, markdown: &str) -> Result<Self, BadFigure> {
+        let definition: Definition =
+            toml::from_str(toml).map_err(|error| BadFigure(format!("{file}: {}", error.to_string().trim_end())))?;
+        Ok(Figure { file: file.to_owned(), definition, sections: sections(markdown) })
+    }
+
+    pub fn id(&self) -> &str {
+        &self.definition.id
+    }
+
+    pub fn title(&self) -> &str {
+        &self.definition.title
+    }
+
+    pub fn section(&self) -> &str {
+        &self.definition.section
+    }
+
+    /// Whether it has runs.
+    pub fn is_simulated(&self) -> bool {
+        !self.definition.runs.is_empty()
+    }
+
+    /// Whether any of its runs has processes, which noise interrupts.
+    pub fn has_processes(&self) -> bool {
+        let of_others = ["fabric", "exchange", "bulk"];
+        self.definition.runs.values().any(|runs| !of_others.iter().any(|section| runs.contains_key(*section)))
+    }
+
+    /// A section of the explanations.
+    fn explanation(&self, heading: &str) -> Result<&str, BadFigure> {
+        self.sections.get(heading).map(String::as_str).ok_or_else(|| {
+            let known = self.sections.keys().map(String::as_str);
+            BadFigure(format!("the Markdown file has no section `{heading}`{}", nearest(heading, known)))
+        })
+    }
+
+    /// What its runs show.
+    ///
+    /// # Errors
+    /// If the file is wrong, or a run fails.
+    pub fn findings(&self, workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+        let setup = |error: BadFigure| SimulationError::Setup(format!("{}: {error}", self.file));
+        let mut grids = BTreeMap::new();
+        for (name, table) in &self.definition.runs {
+            grids.insert(name.clone(), Grid::read(name, table, workshop.scale).map_err(setup)?);
+        }
+        let points = Points::run(workshop, &grids)?;
+        let mut found = self.shown(&points, workshop).map_err(setup)?;
+        if let Some(name) = &self.definition.special {
+            let more = special::findings(name, workshop, &points)?;
+            found.figures.extend(more.figures);
+            found.tables.extend(more.tables);
+            found.facts.extend(more.facts);
+        }
+        Ok(found)
+    }
+
+    fn shown(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Findings, BadFigure> {
+        let pictures = self.definition.pictures.iter().map(|picture| pictures::drawn(picture, points));
+        let tables = self.definition.tables.iter().map(|table| tables::filled(table, points));
+        Ok(Findings {
+            setup: self.setup(workshop.scale),
+            figures: pictures.collect::<Result<_, _>>()?,
+            tables: tables.collect::<Result<_, _>>()?,
+            facts: self.facts(points, workshop)?,
+        })
+    }
+
+    /// What was run, for readers: a section of the explanations, and what the form changes of it.
+    fn setup(&self, scale: Scale) -> String {
+        let whole = self.sections.get("Set-up").cloned().unwrap_or_default();
+        if scale == Scale::Full || self.definition.runs.is_empty() {
+            return whole;
+        }
+        let forms: &[&str] = if scale == Scale::Quick { &["quick"] } else { &["quick", "smallest"] };
+        let mut changes: BTreeMap<String, String> = BTreeMap::new();
+        for (runs, table) in &self.definition.runs {
+            for form in forms {
+                flatten(&format!("{runs}."), table.get(*form), &mut changes);
+            }
+        }
+        let list: Vec<String> = changes.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        format!("{whole} The {} form is reduced: {}.", scale.name(), list.join("; "))
+    }
+}
+
+/// All single values and lists of a table, by their path.
+fn flatten(path: &str, value: Option<&toml::Value>, into: &mut BTreeMap<String, String>) {
+    match value {
+        Some(toml::Value::Table(table)) => {
+            for (name, value) in table {
+                let below = if value.is_table() { format!("{path}{name}.") } else { format!("{path}{name}") };
+                flatten(&below, Some(value), into);
+            }
+        }
+        Some(value) => drop(into.insert(path.to_owned(), value.to_string())),
+        None => {}
+    }
+}
+
+/// The sections of a Markdown text by their headings of the second level, each in one line.
+fn sections(markdown: &str) -> BTreeMap<String, String> {
+    let mut sections = BTreeMap::new();
+    for part in markdown.split("\n## ").skip(1) {
+        let (heading, text) = part.split_once('\n').unwrap_or((part, ""));
+        sections.insert(heading.trim().to_owned(), text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    sections
+}
+
+/// `: did you mean …?`, if something is near.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = known.map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
+    match near.max_by(|one, other| one.0.total_cmp(&other.0)) {
+        Some((likeness, candidate)) if likeness > 0.7 => format!(": did you mean {candidate}?"),
+        _ => String::new(),
+    }
+}

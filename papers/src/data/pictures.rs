@@ -1,0 +1,118 @@
+//! A figure's pictures.
+
+use tidegate_sim::{Estimate, FlowChoice};
+
+use super::BadFigure;
+use super::definition::{PictureOf, SeriesOf};
+use super::points::{Point, Points, Slice, abscissa, joined, key, named};
+use crate::report::{self, AsPoint, Figure, REFERENCE, Series, SeriesKind, Spread};
+
+/// The picture with its curves.
+pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> {
+    let mut categories = Vec::new();
+    let mut series = Vec::new();
+    for of in &picture.series {
+        series.extend(
+            curves(of, points, picture.bars.then_some(&mut categories))
+                .map_err(|error| BadFigure(format!("picture {}, series \"{}\": {error}", picture.name, of.name)))?,
+        );
+    }
+    let spread = if picture.series.iter().any(|of| of.extremes) { Spread::Extremes } else { Spread::default() };
+    Ok(Figure {
+        name: picture.name.clone(),
+        title: picture.title.clone(),
+        x_axis: picture.x_axis.clone(),
+        y_axis: picture.y_axis.clone(),
+        series,
+        spread,
+        categories,
+        is_computed: false,
+    })
+}
+
+/// The curves that a series describes.
+fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String>>) -> Result<Vec<Series>, BadFigure> {
+    if !of.paper.is_empty() {
+        let series = Series::paper(&of.name, &of.scheme, of.paper.iter().map(|[x, y]| (*x, *y)));
+        return Ok(vec![series.in_panel(&of.panel)]);
+    }
+    if let Some(function) = &of.computed {
+        let found = crate::special::curve(function, points).map_err(BadFigure)?;
+        return Ok(vec![Series::new(&of.name, found).in_panel(&of.panel)]);
+    }
+    let slice = Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &of.beside };
+    let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
+    for point in points.chosen(slice)? {
+        let name = joined(&point.keys, &of.by)?;
+        match groups.iter_mut().find(|group| group.0 == name) {
+            Some(group) => group.1.push(point),
+            None => groups.push((name, vec![point])),
+        }
+    }
+    let mut curves = Vec::new();
+    for (_, group) in groups {
+        let mut places: Vec<(f64, Vec<Estimate>)> = Vec::new();
+        for point in &group {
+            let x = match &mut categories {
+                Some(categories) => category(&key(&point.keys, &of.x)?.text, categories),
+                None => abscissa(point, &of.x)?,
+            };
+            let estimate = points.estimate(slice, point, &of.of)?;
+            match places.iter_mut().find(|place| place.0 == x) {
+                Some(place) => place.1.push(estimate),
+                None => places.push((x, vec![estimate])),
+            }
+        }
+        places.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let drawn = places.iter().map(|(x, each)| at(*x, each, of.extremes));
+        let first = group[0];
+        let mut series = Series::of(named(&of.name, &first.keys), drawn).in_panel(named(&of.panel, &first.keys));
+        style(&mut series, of, &group);
+        curves.push(series);
+    }
+    Ok(curves)
+}
+
+/// The place of a category, a new one if it has none yet.
+fn category(text: &str, categories: &mut Vec<String>) -> f64 {
+    let place = categories.iter().position(|known| known == text).unwrap_or_else(|| {
+        categories.push(text.to_owned());
+        categories.len() - 1
+    });
+    place as f64
+}
+
+/// A point of a curve, the mean of what stands at its place.
+fn at(x: f64, each: &[Estimate], extremes: bool) -> report::Point {
+    let mut point = Estimate::mean_of(each).point(x);
+    if extremes {
+        let means = each.iter().map(Estimate::mean);
+        let bounds =
+            means.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), mean| (least.min(mean), most.max(mean)));
+        point.range = Some(bounds);
+    }
+    point
+}
+
+/// How a curve is drawn: as that of its scheme.
+fn style(series: &mut Series, of: &SeriesOf, group: &[&Point]) {
+    let of_flow = |flow: FlowChoice| match flow {
+        FlowChoice::Unlimited => (REFERENCE.to_owned(), false),
+        FlowChoice::Mailbox { scheme, piggyback, .. } | FlowChoice::Posted { scheme, piggyback, .. } => {
+            (scheme.to_string(), piggyback)
+        }
+    };
+    let mut flows = group.iter().filter_map(|point| point.flow.map(of_flow));
+    if let Some((scheme, piggyback)) = flows.next()
+        && flows.all(|other| other.0 == scheme)
+    {
+        (series.scheme, series.piggyback) = (scheme, piggyback);
+    }
+    match of.scheme.as_str() {
+        "" => {}
+        "-" => (series.scheme, series.piggyback) = (String::new(), false),
+        scheme => scheme.clone_into(&mut series.scheme),
+    }
+    series.piggyback |= of.piggyback;
+    series.kind = SeriesKind::Found;
+}

@@ -1,0 +1,219 @@
+//! [`Points`]: what was measured at each point of a figure's grids, and numbers taken from it.
+
+use std::collections::BTreeMap;
+
+use tidegate_sim::{Estimate, FlowChoice, Measurement, SimulationError};
+
+use super::BadFigure;
+use super::definition::{Selection, ValueOf};
+use super::expression::{BadExpression, Expression};
+use super::grid::Grid;
+use super::measures;
+use super::select::{Key, Take, is_chosen};
+use super::text::Named;
+use crate::runs::Runs;
+use crate::workshop::Workshop;
+
+/// A point with its runs.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its value on each axis.
+    pub keys: BTreeMap<String, Key>,
+    /// With every seed.
+    pub runs: Runs,
+    /// Those that it is compared with.
+    pub reference: Option<Runs>,
+    /// Its flow control, if it is a job.
+    pub flow: Option<FlowChoice>,
+}
+
+/// The points of all grids, by the grid's name.
+#[derive(Clone, Debug, Default)]
+pub struct Points(BTreeMap<String, Vec<Point>>);
+
+/// Which points a number is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice<'a> {
+    pub runs: Option<&'a str>,
+    pub selection: &'a Selection,
+    pub beside: &'a Selection,
+}
+
+impl Points {
+    /// Runs all points.
+    pub fn run(workshop: &Workshop<'_>, grids: &BTreeMap<String, Grid>) -> Result<Self, SimulationError> {
+        let mut cases = Vec::new();
+        for place in grids.values().flat_map(|grid| &grid.places) {
+            cases.push(place.case.clone());
+            cases.extend(place.reference.clone());
+        }
+        let mut runs = workshop.run(&cases)?.into_iter();
+        let mut next = || runs.next().expect("a result for every case");
+        let mut points = BTreeMap::new();
+        for (name, grid) in grids {
+            let of = grid.places.iter().map(|place| Point {
+                keys: place.keys.clone(),
+                flow: place.case.flow_of_spec(),
+                runs: next(),
+                reference: place.reference.as_ref().map(|_| next()),
+            });
+            points.insert(name.clone(), of.collect());
+        }
+        Ok(Points(points))
+    }
+
+    /// All points of a grid; of the only one, if none is named.
+    pub fn of(&self, runs: Option<&str>) -> Result<&[Point], BadExpression> {
+        match (runs, self.0.len()) {
+            (Some(name), _) => self.0.get(name).map(Vec::as_slice).ok_or_else(|| {
+                BadExpression(format!(
+                    "there are no runs {name}{}",
+                    super::nearest(name, self.0.keys().map(String::as_str))
+                ))
+            }),
+            (None, 1) => Ok(self.0.values().next().map_or(&[], Vec::as_slice)),
+            (None, _) => Err(BadExpression("there are several kinds of runs: `runs` says which are meant".to_owned())),
+        }
+    }
+
+    /// Those of a slice.
+    pub fn chosen(&self, slice: Slice<'_>) -> Result<Vec<&Point>, BadExpression> {
+        let mut chosen = Vec::new();
+        for point in self.of(slice.runs)? {
+            if is_chosen(&point.keys, slice.selection)? {
+                chosen.push(point);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// The point that differs from this one by these values of axes.
+    fn beside(&self, runs: Option<&str>, point: &Point, change: &Selection) -> Result<Option<&Point>, BadExpression> {
+        if change.is_empty() {
+            return Ok(None);
+        }
+        for other in self.of(runs)? {
+            let alike = point.keys.iter().filter(|(axis, _)| !change.contains_key(*axis));
+            if is_chosen(&other.keys, change)? && alike.into_iter().all(|(axis, key)| other.keys.get(axis) == Some(key))
+            {
+                return Ok(Some(other));
+            }
+        }
+        Err(BadExpression(format!("no point is beside {:?} with {change:?}", texts(&point.keys))))
+    }
+
+    /// An expression at a point, with each seed.
+    pub fn estimate(&self, slice: Slice<'_>, point: &Point, of: &str) -> Result<Estimate, BadExpression> {
+        let expression = Expression::parse(measures::written_out(of))?;
+        let beside = self.beside(slice.runs, point, slice.beside)?;
+        let mut each = Vec::new();
+        for seed in 0..point.runs.0.len() {
+            let lookup = |name: &str| measured(point, beside, seed, name).map(|value| vec![value]);
+            each.push(expression.evaluate(&lookup)?.first().copied().unwrap_or(f64::NAN));
+        }
+        Ok(Estimate::new(each))
+    }
+
+    /// The numbers of a value.
+    pub fn value(&self, value: &ValueOf) -> Result<Named, BadFigure> {
+        if !value.numbers.is_empty() {
+            return Ok(Named { keys: Vec::new(), numbers: value.numbers.clone() });
+        }
+        if let Some(function) = &value.computed {
+            return crate::special::computed(function, self, value).map_err(BadFigure);
+        }
+        let of =
+            value.of.as_deref().ok_or_else(|| BadFigure("a value has `of`, `numbers` or `computed`".to_owned()))?;
+        let take = value.take.as_deref().map_or(Ok(Take::Mean), Take::parse)?;
+        let slice = Slice { runs: value.runs.as_deref(), selection: &value.r#where, beside: &value.beside };
+        let mut named = Named::default();
+        let mut groups: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for point in self.chosen(slice)? {
+            let name = joined(&point.keys, &value.each)?;
+            let x = match &value.along {
+                Some(axis) => key(&point.keys, axis)?.number.unwrap_or(f64::NAN),
+                None => 0.0,
+            };
+            let y = self.estimate(slice, point, of)?.mean();
+            match groups.iter_mut().find(|group| group.0 == name) {
+                Some(group) => group.1.push((x, y)),
+                None => groups.push((name, vec![(x, y)])),
+            }
+        }
+        for (name, points) in groups {
+            // Of several points at one place along the axis the mean counts.
+            let points = if value.along.is_some() { merged(&points) } else { points };
+            named.keys.push(name);
+            named.numbers.push(take.of(&points));
+        }
+        Ok(named)
+    }
+}
+
+/// Points by place, ascending; of several at one place the mean.
+fn merged(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut places: Vec<f64> = points.iter().map(|point| point.0).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let mean = |place: f64| {
+        let at: Vec<f64> = points.iter().filter(|point| point.0 == place).map(|point| point.1).collect();
+        at.iter().sum::<f64>() / at.len().max(1) as f64
+    };
+    places.into_iter().map(|place| (place, mean(place))).collect()
+}
+
+/// The value of an axis.
+pub fn key<'a>(keys: &'a BTreeMap<String, Key>, axis: &str) -> Result<&'a Key, BadExpression> {
+    keys.get(axis).ok_or_else(|| {
+        BadExpression(format!("there is no axis {axis}{}", super::nearest(axis, keys.keys().map(String::as_str))))
+    })
+}
+
+/// The values of some axes, in one text.
+pub fn joined(keys: &BTreeMap<String, Key>, axes: &[String]) -> Result<String, BadExpression> {
+    let each: Result<Vec<&str>, _> = axes.iter().map(|axis| key(keys, axis).map(|key| key.text.as_str())).collect();
+    Ok(each?.join(" "))
+}
+
+/// A text in which `{axis}` stands for the value of an axis.
+pub fn named(text: &str, keys: &BTreeMap<String, Key>) -> String {
+    keys.iter().fold(text.to_owned(), |text, (axis, key)| text.replace(&format!("{{{axis}}}"), &key.text))
+}
+
+fn texts(keys: &BTreeMap<String, Key>) -> BTreeMap<&str, &str> {
+    keys.iter().map(|(axis, key)| (axis.as_str(), key.text.as_str())).collect()
+}
+
+/// What a name stands for at a point, with one seed.
+fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> Result<f64, BadExpression> {
+    let of = |runs: &Runs, name: &str| {
+        let run: Option<&Measurement> = runs.0.get(seed).map(std::convert::AsRef::as_ref);
+        run.map_or(Ok(f64::NAN), |run| measures::value(run, name))
+    };
+    if let Some(axis) = name.strip_prefix("axis.") {
+        return Ok(key(&point.keys, axis)?.number.unwrap_or(f64::NAN));
+    }
+    if let Some(name) = name.strip_prefix("beside.") {
+        let beside =
+            beside.ok_or_else(|| BadExpression(format!("beside.{name}: `beside` says which point that is")))?;
+        return measured(beside, None, seed, name);
+    }
+    if let Some(name) = name.strip_prefix("reference.") {
+        let reference = point.reference.as_ref();
+        let reference =
+            reference.ok_or_else(|| BadExpression(format!("reference.{name}: the runs have no `reference`")))?;
+        return of(reference, name);
+    }
+    of(&point.runs, name)
+}
+
+/// The abscissa of a point: arithmetic over its axes.
+pub fn abscissa(point: &Point, x: &str) -> Result<f64, BadExpression> {
+    let number = |axis: &str| {
+        let key = key(&point.keys, axis)?;
+        key.number
+            .map(|number| vec![number])
+            .ok_or_else(|| BadExpression(format!("{axis} = {} is no number", key.text)))
+    };
+    Ok(Expression::parse(x)?.evaluate(&number)?.first().copied().unwrap_or(f64::NAN))
+}

@@ -1,0 +1,67 @@
+//! P figure 9: how many credit packets piggybacking saves in the long run, and the teeth of a saw.
+
+use tidegate_flow::{Config, FlowControl, SchemeName};
+
+use crate::data::{Named, Points, ValueOf};
+
+/// Packets of a 2 KiB message with its 16-byte header.
+const MESSAGE_PACKETS: u32 = 37;
+const CREDIT_SLOTS: u32 = 2;
+/// By how many points a tooth rises and falls.
+const RISE: f64 = 2.0;
+
+/// Percent of the credit packets that piggybacking saves in the long run: only the last packet of a message has room,
+/// and what rides there is what the thresholds of the other's message left.
+fn saved_in_the_long_run(slots: u32) -> Result<f64, String> {
+    let config = Config::new(SchemeName::Static, 1, slots, CREDIT_SLOTS);
+    let control = FlowControl::new(&config).map_err(|error| error.to_string())?;
+    let threshold = control.inspect().peers[0].thresholds[0];
+    let sent_for = MESSAGE_PACKETS / threshold * threshold;
+    Ok(100.0 * (1.0 - f64::from(sent_for) / f64::from(MESSAGE_PACKETS)))
+}
+
+/// What was measured, by slots.
+fn measured(points: &Points) -> Result<Vec<(f64, f64)>, String> {
+    let value = ValueOf {
+        of: Some("100 * (1 - credit_packets / max(beside.credit_packets, 1))".to_owned()),
+        r#where: [("piggyback".to_owned(), true.into())].into(),
+        beside: [("piggyback".to_owned(), false.into())].into(),
+        each: vec!["slots_per_peer".to_owned()],
+        ..ValueOf::default()
+    };
+    let found = points.value(&value).map_err(|error| error.to_string())?;
+    Ok(found.keys.iter().filter_map(|key| key.parse().ok()).zip(found.numbers).collect())
+}
+
+/// The computed curve, for every number of slots.
+pub(super) fn curve(points: &Points) -> Result<Vec<(f64, f64)>, String> {
+    let first = measured(points)?.first().map_or(8.0, |point| point.0) as u32;
+    (first..=64).map(|slots| Ok((f64::from(slots), saved_in_the_long_run(slots)?))).collect()
+}
+
+/// How far what is measured lies from that, mean over the sizes.
+pub(super) fn apart(points: &Points, _: &ValueOf) -> Result<Named, String> {
+    let measured = measured(points)?;
+    let mut sum = 0.0;
+    for (slots, saved) in &measured {
+        sum += (saved - saved_in_the_long_run(*slots as u32)?).abs();
+    }
+    Ok(Named { keys: Vec::new(), numbers: vec![sum / measured.len().max(1) as f64] })
+}
+
+/// Teeth of the saw: values that lie at least 2 percentage points above the lowest before them, since the last tooth,
+/// and above one behind them.
+pub(super) fn teeth(points: &Points, _: &ValueOf) -> Result<Named, String> {
+    let (mut teeth, mut lowest, mut highest) = (0.0, f64::MAX, f64::MIN);
+    for (_, value) in measured(points)? {
+        if highest > lowest + RISE && value < highest - RISE {
+            teeth += 1.0;
+            (lowest, highest) = (value, f64::MIN);
+        }
+        if value < lowest {
+            (lowest, highest) = (value, f64::MIN);
+        }
+        highest = highest.max(value);
+    }
+    Ok(Named { keys: Vec::new(), numbers: vec![teeth] })
+}

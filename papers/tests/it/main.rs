@@ -1,0 +1,12 @@
+//! The experiments and `tidegate-paper` from outside.
+
+#[path = "../../../crates/cli/tests/it/manual.rs"]
+mod manual;
+
+mod asking;
+mod files;
+mod kept_runs;
+mod man;
+mod opening;
+mod statements;
+mod workshop;

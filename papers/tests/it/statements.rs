@@ -1,0 +1,291 @@
+//! Every experiment of the papers at its smallest scale: the paper's statements that come out must go on coming
+//! out.
+//!
+//! Those that do not are named here one by one. docs/paper says why, and what comes out at larger scales; where one of
+//! them comes out after a change, the better.
+
+use tidegate_papers::{Experiment, Report, Scale, Silent, Verdict, Workshop};
+
+/// Seed of all runs; results do not depend on how many run at once.
+const SEED: u64 = 1;
+
+fn run(ids: &[&str]) -> Vec<Report> {
+    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent);
+    let report = |id: &&str| {
+        let experiment = Experiment::find(id).unwrap_or_else(|| panic!("there is no {id}"));
+        experiment.run(&workshop).unwrap_or_else(|error| panic!("{id} failed: {error}"))
+    };
+    ids.iter().map(report).collect()
+}
+
+/// Runs experiments and checks that all statements come out but those that begin with one of `differing`.
+#[track_caller]
+fn all_come_out_but(ids: &[&str], differing: &[&str]) {
+    for report in run(ids) {
+        assert!(!report.facts.is_empty(), "{} states nothing", report.id);
+        assert!(!report.setup.is_empty() && report.scale == "smallest", "{} does not say what was run", report.id);
+        for fact in &report.facts {
+            let expected_to_differ = differing.iter().any(|start| fact.statement.starts_with(start));
+            match fact.verdict {
+                Verdict::Reproduced => {}
+                Verdict::NotRun | Verdict::Implied => {
+                    assert!(!fact.explanation.is_empty(), "no reason: {}", fact.statement)
+                }
+                Verdict::Differs => {
+                    let (id, statement) = (&report.id, &fact.statement);
+                    assert!(expected_to_differ, "{id}: {statement} paper: {}; here: {}", fact.paper, fact.here);
+                    assert!(!fact.explanation.is_empty(), "{id}: nothing explains why this differs: {statement}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_and_the_trace_come_out_exactly() {
+    all_come_out_but(&["P-table1", "P-table2", "P-fig14"], &["Block 2: the threshold that was computed, 4, enters"]);
+}
+
+#[test]
+fn multi_pingpong_under_static() {
+    all_come_out_but(&["P-fig4", "P-fig5"], &["Under 30 slots the longer", "The share of delayed sends grows"]);
+}
+
+#[test]
+fn the_alltoall_under_static() {
+    let overhead = [
+        "The overhead of the larger job starts",
+        "Between 40 and 50 slots there is a huge drop",
+        "2 credit slots are best for the all-to-all",
+        "It is stable from",
+        "Overhead grows with the number",
+        "With 2 credit slots 58 slots cost very little",
+    ];
+    all_come_out_but(&["P-fig6", "P-fig7"], &overhead);
+}
+
+#[test]
+fn piggybacking() {
+    all_come_out_but(&["P-fig9"], &["Piggybacking lowers the overhead", "It saves explicit credit packets"]);
+}
+
+#[test]
+fn four_patterns() {
+    let differing = [
+        "With more than 55 every pattern's is",
+        "Half, a quarter and an eighth are near zero",
+        "With 30 slots half of the processes",
+    ];
+    all_come_out_but(&["P-fig10", "P-fig15"], &differing);
+}
+
+#[test]
+fn what_overhead_consists_of() {
+    let differing = [
+        "In the all-to-all waiting costs static more",
+        "In the all-to-all both have the same overhead",
+        "So they have the same work",
+        "And the same stalls",
+        "Below 16 slots dynamic is slightly worse",
+        "There its work is less",
+    ];
+    all_come_out_but(&["P-fig16", "P-fig17"], &differing);
+}
+
+#[test]
+fn a_path_within_nodes() {
+    all_come_out_but(&["P-fig18"], &["dynamic has less overhead where at least 25 %", "Where at most 12.5 % are"]);
+}
+
+#[test]
+fn credits_follow_phases() {
+    // Phases are too short at this scale; at the others they come out.
+    all_come_out_but(&["P-fig19"], &["Phase 3, half", "Phase 5, half", "Phase 6", "Phase 7", "The barrier between"]);
+}
+
+#[test]
+fn the_intel_benchmarks() {
+    all_come_out_but(
+        &["P-fig20-23", "P-fig27", "P-table3"],
+        &[
+            "At equal overhead",
+            "static needs 64 slots",
+            "dynamic needs",
+            "With 8 slots the larger mean overhead",
+            "The structures of static take",
+            "Those of dynamic are about 37 times",
+        ],
+    );
+}
+
+#[test]
+fn rooted_collectives() {
+    all_come_out_but(
+        &["P-fig24-26"],
+        &[
+            "With 64 slots, 4 GB in all, neither is",
+            "Without flow control Scatterv is slower than Scatter",
+            "With many repetitions per root dynamic comes close",
+            "Reduce_scatter is faster under static",
+            "Under static it is fastest with 32",
+            "Under dynamic it gains from a cap",
+            "Gatherv under dynamic is faster",
+        ],
+    );
+}
+
+#[test]
+fn every_experiment_has_a_test_here() {
+    let source = include_str!("statements.rs");
+    for experiment in Experiment::all() {
+        assert!(source.contains(&format!("\"{}\"", experiment.id)), "{} is not tested", experiment.id);
+    }
+}
+
+#[test]
+fn a_report_is_the_same_however_many_runs_go_on_at_once() {
+    let reports = [1, 4].map(|jobs| {
+        let workshop = Workshop::new(Scale::Smallest, SEED, Some(jobs), &Silent);
+        Experiment::find("P-fig24-26").unwrap().run(&workshop).unwrap()
+    });
+    assert_eq!(reports[0], reports[1]);
+}
+
+/// Without noise this differs, with one size of message.
+#[test]
+fn with_noise_piggybacking_lowers_the_overhead() {
+    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise(Workshop::NOISE_PERCENT);
+    let report = Experiment::find("P-fig9").unwrap().run(&workshop).unwrap();
+    assert_eq!(report.noise_percent, 2.5);
+    let fact = report.facts.iter().find(|fact| fact.statement.starts_with("Piggybacking lowers the overhead")).unwrap();
+    assert_eq!(fact.verdict, Verdict::Reproduced, "{}", fact.here);
+    let not_simulated = Experiment::find("P-table1").unwrap().run(&workshop).unwrap();
+    assert_eq!(not_simulated.noise_percent, 0.0);
+}
+
+#[test]
+fn latency_and_bandwidth_with_posted_buffers() {
+    let differing = [
+        "With 100 buffers all three schemes perform comparably",
+        "Preposted is the worst",
+        "Under preposted blocking calls achieve more",
+        "Under growing, too",
+        "With 10 buffers all three schemes perform well",
+    ];
+    all_come_out_but(&["L-fig2", "L-fig3-6", "L-fig7-8"], &differing);
+}
+
+#[test]
+fn nas_benchmarks_with_posted_buffers() {
+    let differing = [
+        "On LU rnr outperforms",
+        "On LU both schemes with credits are slower",
+        "A larger threshold than 5 improves",
+        "IS, FT, SP and BT lose at most 2 %",
+        "Under rnr performance drops significantly on LU",
+        "And on MG",
+        "Preposted drops most on LU",
+        "And next on CG",
+        "LU reaches as many as it has planes",
+    ];
+    all_come_out_but(&["L-fig9", "L-table1", "L-fig10", "L-table2"], &differing);
+}
+
+#[test]
+fn pools_that_adapt() {
+    let differing = [
+        "On the two others there is degradation",
+        "It is two to three times less",
+        "From 16 to 4096 memory grows",
+        "With a very small largest window",
+        "On the others neither",
+    ];
+    all_come_out_but(&["A-fig2", "A-fig3"], &differing);
+}
+
+#[test]
+fn seven_schemes_at_equal_memory() {
+    let differing = [
+        "With the most memory all seven",
+        "With the most memory growing takes the same time once",
+        "It does with a retry timer",
+        "What a pool needs does not grow",
+        "In the larger job, with the least memory",
+        "In the larger job with 4 MiB",
+    ];
+    all_come_out_but(&["compare"], &differing);
+}
+
+#[test]
+fn a_pool_at_every_memory() {
+    // In a job of 16 the spare buffer is a larger part of all; the other differs at full size, too.
+    let differing = ["It does not matter after how many refusals", "With 128 KiB a pool takes the same time as none"];
+    all_come_out_but(&["pool"], &differing);
+}
+
+#[test]
+fn few_slow_nodes_of_many() {
+    // The smallest network has one slow node at most, and few groups; docs/paper/R has what comes out at full size.
+    let differing = [
+        "With no slow node the network accepts",
+        "One slow node in a thousand is enough",
+        "One in a hundred is worse",
+        "The cause is that non-minimal ways",
+        "Adaptive ways make it worse",
+        "With slow nodes at 1/2, and few of them",
+        "The default marks cost",
+        "Aggressive marks cost",
+        "With slow nodes at 1/8 marks reduce",
+        "With slow nodes at 1/2, 30 chunks give 1.7",
+        "With slow nodes at 1/4, 30 chunks give 3.3",
+        "With slow nodes at 1/8, 30 chunks give 4.3",
+        "With chunks throughput is better",
+    ];
+    all_come_out_but(&["R-fig1", "R-fig4", "R-fig5"], &differing);
+}
+
+#[test]
+fn techniques_of_bulk_transfer() {
+    // The smallest CM-5 has 16 nodes, and few blocks per pair; docs/paper/B has what comes out with 64.
+    let differing = [
+        "Barriers improve a cyclic shift of large blocks dramatically on cm5",
+        "Barriers improve a cyclic shift of large blocks dramatically on alewife",
+        "Barriers improve it most on the CM-5",
+        "Tree barriers win for all but",
+        "With units of 8 KiB interleaving",
+        "For larger blocks tokens begin to gain",
+        "The relative overhead of both",
+        "With more nodes tokens",
+        "If a block has been sent when its last",
+        "For sufficiently large blocks booking",
+        "Less than 1 % of the requests are denied on paragon",
+        "Few nodes are idle",
+    ];
+    all_come_out_but(&["B-fig1-3", "B-fig5-7", "B-fig8", "B-fig10-11", "B-fig12-13"], &differing);
+}
+
+#[test]
+fn slow_processes_on_a_dragonfly() {
+    all_come_out_but(&["R-endpoints"], &[]);
+}
+
+#[test]
+fn all_to_alls_on_networks_of_today() {
+    all_come_out_but(&["B-today"], &["With long blocks nothing at all is faster", "Where everybody has as much"]);
+}
+
+#[test]
+fn match_bits_without_the_announcement() {
+    let differing =
+        ["Nor does any with the rule of Portals", "Nor if they have a bit of its own", "The last row of table 1"];
+    all_come_out_but(&["R-theorem2"], &differing);
+}
+
+/// Noise interrupts processes, and networks under load have none: the same runs serve with any.
+#[test]
+fn noise_is_nothing_to_networks_under_load() {
+    let plain = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent);
+    let noisy = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise(Workshop::NOISE_PERCENT);
+    let reports = [plain, noisy].map(|workshop| Experiment::find("R-fig4").unwrap().run(&workshop).unwrap());
+    assert_eq!(reports[0], reports[1]);
+}
