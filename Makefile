@@ -98,7 +98,7 @@ miri: ## undefined behaviour in the mailbox, where it has changed and miri is in
 			exec $(STAMP) miri -- env CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri $$miri test -p tidegate-link --lib --locked mailbox; fi; \
 	done; echo "miri is not installed, its tests are left out (rustup +nightly component add miri)"
 
-repeat: ## run the tests of the crates many times beside a busy loop: hours (REPEAT="--often 50 cli/it": fewer times, some programs)
+repeat: ## run the tests of the crates many times beside a busy loop: hours (REPEAT="--often 50 --only run:: cli/it": fewer times, some tests)
 	@CARGO="$(CARGO)" $(PYTHON) scripts/repeat.py $(REPEAT)
 
 provider: ## the provider alone, as it is released
