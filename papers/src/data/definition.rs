@@ -20,6 +20,9 @@ pub struct Definition {
     /// What is run, by a name of its own: fields of a file for `tidegate sim`, with more beside (see `grid.rs`).
     #[serde(default)]
     pub runs: BTreeMap<String, Table>,
+    /// The figure of the same paper whose runs it takes, beside its own.
+    #[serde(default)]
+    pub runs_of: Option<String>,
     /// Values that several claims have in common.
     #[serde(default)]
     pub values: BTreeMap<String, ValueOf>,
@@ -35,6 +38,9 @@ pub struct Definition {
     /// Code of `special/` that adds what cannot be said here.
     #[serde(default)]
     pub special: Option<String>,
+    /// Whether what it finds comes from a search, whose time is kept.
+    #[serde(default)]
+    pub searched: bool,
 }
 
 /// Points of the runs: for each axis a value, a list of values, or a comparison such as `<= 30` or `16..30`.
@@ -65,12 +71,32 @@ pub struct ValueOf {
     /// The axis along which `take` looks, where that counts.
     #[serde(default)]
     pub along: Option<String>,
-    /// Numbers that are no measurements.
+    /// How the number of a point is made of those of its seeds, a word as for `take`; without it their mean.
+    #[serde(default)]
+    pub of_seeds: Option<String>,
+    /// What is done with the points before `take`: one number is made of those at each value of these axes.
+    #[serde(default)]
+    pub first: Option<FirstOf>,
+    /// Numbers that are no measurements; with `computed`, what it is computed for.
     #[serde(default)]
     pub numbers: Vec<f64>,
     /// A function of `special/` that gives the numbers.
     #[serde(default)]
     pub computed: Option<String>,
+}
+
+/// What is done first with the points of a value.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirstOf {
+    /// A number for each value of these axes.
+    pub each: Vec<String>,
+    /// As for [`ValueOf`].
+    #[serde(default)]
+    pub take: Option<String>,
+    /// As for [`ValueOf`].
+    #[serde(default)]
+    pub along: Option<String>,
 }
 
 /// A picture.
@@ -79,7 +105,7 @@ pub struct ValueOf {
 pub struct PictureOf {
     /// Short name for files.
     pub name: String,
-    /// What it shows.
+    /// What it shows; `{axis}` stands for a value that all points of the picture have in common.
     pub title: String,
     /// The horizontal axis, with its unit.
     #[serde(default)]
@@ -117,7 +143,7 @@ pub struct SeriesOf {
     /// As for [`ValueOf`].
     #[serde(default)]
     pub beside: Selection,
-    /// A curve for each value of these axes.
+    /// A curve for each value of these axes; of the paper's own points the same in the panel of each.
     #[serde(default)]
     pub by: Vec<String>,
     /// Whether the bars at each point are the least and the most of the points that it is the mean of, and not how sure
@@ -147,10 +173,17 @@ pub struct TableOf {
     /// What it shows.
     pub title: String,
     /// A row for each value of these axes, which are its first columns.
+    #[serde(default)]
     pub rows: Vec<String>,
+    /// Instead of these first columns one, in which `{axis}` stands for a value.
+    #[serde(default)]
+    pub row: String,
     /// Heads of these first columns; without it the names of the axes.
     #[serde(default)]
     pub heads: Vec<String>,
+    /// Instead of `rows` and `columns`: rows of texts with the figure's values between braces (`text.rs`).
+    #[serde(default)]
+    pub lines: Vec<Vec<String>>,
     /// As for [`ValueOf`]; for all columns.
     #[serde(default)]
     pub runs: Option<String>,
@@ -158,6 +191,7 @@ pub struct TableOf {
     #[serde(default)]
     pub r#where: Selection,
     /// The other columns.
+    #[serde(default)]
     pub columns: Vec<ColumnOf>,
 }
 
@@ -170,6 +204,12 @@ pub struct ColumnOf {
     /// The numbers of a cell.
     #[serde(flatten)]
     pub value: ColumnValue,
+    /// What a cell shows instead of `of`: a text with values between braces (`text.rs`), and `{axis}`.
+    #[serde(default)]
+    pub text: String,
+    /// Values by name, for `text`, of the points of the row.
+    #[serde(default)]
+    pub values: BTreeMap<String, ColumnValue>,
     /// A column for each value of these axes.
     #[serde(default)]
     pub by: Vec<String>,
@@ -185,7 +225,11 @@ pub struct ColumnOf {
 #[derive(Clone, Debug, Deserialize)]
 pub struct ColumnValue {
     /// See there.
+    #[serde(default)]
     pub of: String,
+    /// See there; without it the table's.
+    #[serde(default)]
+    pub runs: Option<String>,
     /// See there.
     #[serde(default)]
     pub r#where: Selection,
@@ -211,7 +255,7 @@ pub struct ClaimOf {
     pub quote: String,
     /// The paper's number or words.
     pub paper: String,
-    /// Ours: a text with values between braces (`text.rs`).
+    /// Ours: a text with values, or arithmetic over them, between braces (`text.rs`).
     #[serde(default)]
     pub here: String,
     /// Tests that all must hold (`judge.rs`).
@@ -220,6 +264,9 @@ pub struct ClaimOf {
     /// Values by name, for `here` and `holds`.
     #[serde(default)]
     pub values: BTreeMap<String, ValueOf>,
+    /// Values without which it cannot be tested: where one is nowhere, `otherwise` says why.
+    #[serde(default)]
+    pub needs: Vec<String>,
     /// The section of the figure's Markdown file that explains a difference; its cause has been tested.
     #[serde(default)]
     pub because: String,
@@ -250,6 +297,9 @@ pub struct ClaimOf {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReducedOf {
+    /// Instead of the claim's.
+    #[serde(default)]
+    pub paper: Option<String>,
     /// Instead of the claim's.
     #[serde(default)]
     pub because: String,

@@ -66,8 +66,24 @@ impl Figures {
                 let markdown = text(&file.with_extension("md"))?;
                 figures.push(Figure::read(&file.display().to_string(), &text(&file)?, &markdown)?);
             }
+            share_runs(&mut figures)?;
             papers.push((paper, figures));
         }
         Ok(Figures { papers })
     }
+}
+
+/// Gives figures the runs of others that they ask for.
+fn share_runs(figures: &mut [Figure]) -> Result<(), BadFigure> {
+    for place in 0..figures.len() {
+        let Some(wanted) = figures[place].definition.runs_of.clone() else { continue };
+        let from = figures.iter().position(|figure| figure.id() == wanted);
+        let (Some(from), true) = (from, from != Some(place)) else {
+            return Err(BadFigure(format!("{}: no other figure of the paper is called {wanted}", figures[place].file)));
+        };
+        let other = &figures[from];
+        let (runs, setup) = (other.definition.runs.clone(), other.sections.get("Set-up").cloned());
+        figures[place].take_runs(runs, setup);
+    }
+    Ok(())
 }

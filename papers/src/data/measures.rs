@@ -50,6 +50,8 @@ pub const PLAIN: &[Plain] = &[
     ("bulk.requests", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.requests as f64)),
     ("bulk.denials", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.denials as f64)),
     ("bulk.senders_most", |run| run.bulk.as_ref().map_or(0.0, |bulk| f64::from(bulk.senders_most))),
+    ("bulk.busy", |run| of_spans(run, |_, _| true)),
+    ("bulk.busy_middle", |run| of_spans(run, |place, count| (count / 5..count - count / 5).contains(&place))),
     ("bulk.sending", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.sending)),
     ("bulk.receiving", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.receiving)),
     ("exchange.cycles", |run| run.exchange.map_or(1.0, |done| done.cycles as f64)),
@@ -60,6 +62,13 @@ pub const PLAIN: &[Plain] = &[
     ("exchange.denials", |run| run.exchange.map_or(0.0, |done| done.denials as f64)),
     ("exchange.most_at_one", |run| run.exchange.map_or(0.0, |done| f64::from(done.most_at_one))),
 ];
+
+/// The mean share of busy senders, in those spans of the time that are chosen by their place and how many there are.
+fn of_spans(run: &Measurement, is_chosen: fn(usize, usize) -> bool) -> f64 {
+    let busy = run.bulk.as_ref().map_or(&[][..], |bulk| &bulk.busy);
+    let chosen = busy.iter().enumerate().filter(|(place, _)| is_chosen(*place, busy.len())).map(|(_, share)| share);
+    chosen.clone().sum::<f64>() / chosen.count().max(1) as f64
+}
 
 fn of_fabric(run: &Measurement, value: impl Fn(&Carried) -> f64) -> f64 {
     run.carried.as_ref().map_or(0.0, value)

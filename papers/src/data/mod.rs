@@ -25,7 +25,8 @@ use tidegate_sim::SimulationError;
 
 pub(crate) use definition::ValueOf;
 pub(crate) use folder::Figures;
-pub(crate) use points::Points;
+pub(crate) use points::{Points, joined};
+pub(crate) use select::{Key, is_chosen};
 pub(crate) use text::Named;
 
 use crate::report::Findings;
@@ -86,12 +87,17 @@ impl Figure {
 
     /// Whether it has runs.
     pub fn is_simulated(&self) -> bool {
-        !self.definition.runs.is_empty()
+        self.definition.runs.values().any(|runs| !runs.contains_key("computed"))
+    }
+
+    /// Whether its time is that of a search, and kept.
+    pub fn is_searched(&self) -> bool {
+        self.definition.searched
     }
 
     /// Whether any of its runs has processes, which noise interrupts.
     pub fn has_processes(&self) -> bool {
-        let of_others = ["fabric", "exchange", "bulk"];
+        let of_others = ["fabric", "exchange", "bulk", "computed"];
         self.definition.runs.values().any(|runs| !of_others.iter().any(|section| runs.contains_key(*section)))
     }
 
@@ -101,6 +107,16 @@ impl Figure {
             let known = self.sections.keys().map(String::as_str);
             BadFigure(format!("the Markdown file has no section `{heading}`{}", nearest(heading, known)))
         })
+    }
+
+    /// Takes the runs of another figure beside its own, and that one's set-up if it has none.
+    fn take_runs(&mut self, others: BTreeMap<String, toml::Table>, setup: Option<String>) {
+        for (name, runs) in others {
+            self.definition.runs.entry(name).or_insert(runs);
+        }
+        if let Some(setup) = setup {
+            self.sections.entry("Set-up".to_owned()).or_insert(setup);
+        }
     }
 
     /// What its runs show.
@@ -126,7 +142,8 @@ impl Figure {
 
     fn shown(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Findings, BadFigure> {
         let pictures = self.definition.pictures.iter().map(|picture| pictures::drawn(picture, points));
-        let tables = self.definition.tables.iter().map(|table| tables::filled(table, points));
+        let text = |text: &str| self.filled(text, points);
+        let tables = self.definition.tables.iter().map(|table| tables::filled(table, points, &text));
         Ok(Findings {
             setup: self.setup(workshop.scale),
             figures: pictures.collect::<Result<_, _>>()?,
@@ -138,7 +155,7 @@ impl Figure {
     /// What was run, for readers: a section of the explanations, and what the form changes of it.
     fn setup(&self, scale: Scale) -> String {
         let whole = self.sections.get("Set-up").cloned().unwrap_or_default();
-        if scale == Scale::Full || self.definition.runs.is_empty() {
+        if scale == Scale::Full || !self.is_simulated() {
             return whole;
         }
         let forms: &[&str] = if scale == Scale::Quick { &["quick"] } else { &["quick", "smallest"] };

@@ -4,14 +4,17 @@ use tidegate_sim::{Estimate, FlowChoice};
 
 use super::BadFigure;
 use super::definition::{PictureOf, SeriesOf};
-use super::points::{Point, Points, Slice, abscissa, joined, key, named};
+use super::points::{Point, Points, Slice, abscissa, common, joined, key, named};
 use crate::report::{self, AsPoint, Figure, REFERENCE, Series, SeriesKind, Spread};
 
 /// The picture with its curves.
 pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> {
     let mut categories = Vec::new();
-    let mut series = Vec::new();
+    let (mut series, mut all) = (Vec::new(), Vec::new());
     for of in &picture.series {
+        if !of.of.is_empty() {
+            all.extend(points.chosen(slice(of))?);
+        }
         series.extend(
             curves(of, points, picture.bars.then_some(&mut categories))
                 .map_err(|error| BadFigure(format!("picture {}, series \"{}\": {error}", picture.name, of.name)))?,
@@ -20,27 +23,32 @@ pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> 
     let spread = if picture.series.iter().any(|of| of.extremes) { Spread::Extremes } else { Spread::default() };
     Ok(Figure {
         name: picture.name.clone(),
-        title: picture.title.clone(),
+        title: named(&picture.title, &common(&all)),
         x_axis: picture.x_axis.clone(),
         y_axis: picture.y_axis.clone(),
         series,
         spread,
         categories,
-        is_computed: false,
+        is_computed: !all.is_empty() && all.iter().all(|point| point.is_computed),
     })
+}
+
+/// The points that a series is of.
+fn slice(of: &SeriesOf) -> Slice<'_> {
+    Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &of.beside }
 }
 
 /// The curves that a series describes.
 fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String>>) -> Result<Vec<Series>, BadFigure> {
-    if !of.paper.is_empty() {
-        let series = Series::paper(&of.name, &of.scheme, of.paper.iter().map(|[x, y]| (*x, *y)));
-        return Ok(vec![series.in_panel(&of.panel)]);
-    }
     if let Some(function) = &of.computed {
         let found = crate::special::curve(function, points).map_err(BadFigure)?;
         return Ok(vec![Series::new(&of.name, found).in_panel(&of.panel)]);
     }
-    let slice = Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &of.beside };
+    let paper = || Series::paper(&of.name, &of.scheme, of.paper.iter().map(|[x, y]| (*x, *y)));
+    if !of.paper.is_empty() && of.by.is_empty() {
+        return Ok(vec![paper().in_panel(&of.panel)]);
+    }
+    let slice = slice(of);
     let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
     for point in points.chosen(slice)? {
         let name = joined(&point.keys, &of.by)?;
@@ -48,6 +56,10 @@ fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String
             Some(group) => group.1.push(point),
             None => groups.push((name, vec![point])),
         }
+    }
+    if !of.paper.is_empty() {
+        let panels = groups.iter().map(|(_, group)| named(&of.panel, &group[0].keys));
+        return Ok(panels.map(|panel| paper().in_panel(panel)).collect());
     }
     let mut curves = Vec::new();
     for (_, group) in groups {
@@ -111,7 +123,8 @@ fn style(series: &mut Series, of: &SeriesOf, group: &[&Point]) {
     match of.scheme.as_str() {
         "" => {}
         "-" => (series.scheme, series.piggyback) = (String::new(), false),
-        scheme => scheme.clone_into(&mut series.scheme),
+        scheme if series.scheme == scheme => {}
+        scheme => (series.scheme, series.piggyback) = (scheme.to_owned(), false),
     }
     series.piggyback |= of.piggyback;
     series.kind = SeriesKind::Found;

@@ -13,6 +13,8 @@ use super::expression::BadExpression;
 pub struct Key {
     pub text: String,
     pub number: Option<f64>,
+    /// The axis whose variant has this as a further name.
+    pub of: Option<String>,
 }
 
 /// Units of sizes, in bytes, and of times, in microseconds.
@@ -32,7 +34,7 @@ const UNITS: &[(&str, f64)] = &[
 impl Key {
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Key { number: number(&text), text }
+        Key { number: number(&text), text, of: None }
     }
 }
 
