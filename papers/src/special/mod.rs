@@ -3,6 +3,7 @@
 //! A file asks for it by `special = "NAME"` ([`findings`]), in a value by `computed = "NAME"` ([`computed`]), or in a curve by
 //! `computed = "NAME"` ([`curve`]).
 
+mod fall;
 mod piggyback;
 
 use tidegate_sim::SimulationError;
@@ -21,8 +22,15 @@ type CurveOf = fn(&Points) -> Result<Vec<(f64, f64)>, String>;
 /// Whole additions to figures.
 const FINDINGS: &[(&str, FindingsOf)] = &[];
 /// Numbers of claims.
-const NUMBERS: &[(&str, NumbersOf)] =
-    &[("teeth_of_saved", piggyback::teeth), ("apart_from_the_long_run", piggyback::apart)];
+const NUMBERS: &[(&str, NumbersOf)] = &[
+    ("fall_leaves", fall::leaves),
+    ("fall_stable", fall::stable),
+    ("fall_slope_before", fall::slope_before),
+    ("fall_slope_beyond", fall::slope_beyond),
+    ("fall_height", fall::height),
+    ("teeth_of_saved", piggyback::teeth),
+    ("apart_from_the_long_run", piggyback::apart),
+];
 /// Points of curves.
 const CURVES: &[(&str, CurveOf)] = &[("saved_in_the_long_run", piggyback::curve)];
 
