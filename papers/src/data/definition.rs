@@ -23,6 +23,9 @@ pub struct Definition {
     /// The figure of the same paper whose runs it takes, beside its own.
     #[serde(default)]
     pub runs_of: Option<String>,
+    /// What several kinds of runs have in common, by a name of its own: one with `with = "NAME"` begins with it.
+    #[serde(default)]
+    pub common: BTreeMap<String, Table>,
     /// Values that several claims have in common.
     #[serde(default)]
     pub values: BTreeMap<String, ValueOf>,
@@ -103,7 +106,7 @@ pub struct FirstOf {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PictureOf {
-    /// Short name for files.
+    /// Short name for files, in which `{axis}` stands for a value as in the title.
     pub name: String,
     /// What it shows; `{axis}` stands for a value that all points of the picture have in common.
     pub title: String,
@@ -112,11 +115,25 @@ pub struct PictureOf {
     pub x_axis: String,
     /// The vertical axis, with its unit.
     pub y_axis: String,
+    /// One such picture of each of these runs.
+    #[serde(default)]
+    pub runs_each: Vec<String>,
     /// Bars over the values of `x`, which are no numbers.
     #[serde(default)]
     pub bars: bool,
     /// The curves.
     pub series: Vec<SeriesOf>,
+}
+
+impl PictureOf {
+    /// Itself, or the same of each of several runs.
+    pub fn each(&self) -> Vec<Self> {
+        let of = |runs: &String| {
+            let series = |of: &SeriesOf| SeriesOf { runs: Some(runs.clone()), ..of.clone() };
+            PictureOf { series: self.series.iter().map(series).collect(), ..self.clone() }
+        };
+        if self.runs_each.is_empty() { vec![self.clone()] } else { self.runs_each.iter().map(of).collect() }
+    }
 }
 
 /// A curve, or one for each value of some axes.
@@ -159,18 +176,21 @@ pub struct SeriesOf {
     /// The scheme whose colour it has, if that is not the scheme of its points; `-` for none.
     #[serde(default)]
     pub scheme: String,
-    /// Whether it is drawn as one with credits on data packets.
+    /// Whether it is drawn as one with credits on data packets; without it as its points are.
     #[serde(default)]
-    pub piggyback: bool,
+    pub piggyback: Option<bool>,
+    /// Whether points are left out whose runs were ended early.
+    #[serde(default)]
+    pub ended_only: bool,
 }
 
 /// A table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableOf {
-    /// Short name for files.
+    /// Short name for files, in which `{axis}` stands for a value as in the title.
     pub name: String,
-    /// What it shows.
+    /// What it shows; `{axis}` stands for a value that all points of the table have in common.
     pub title: String,
     /// A row for each value of these axes, which are its first columns.
     #[serde(default)]
@@ -187,12 +207,51 @@ pub struct TableOf {
     /// As for [`ValueOf`]; for all columns.
     #[serde(default)]
     pub runs: Option<String>,
+    /// One such table of each of these runs.
+    #[serde(default)]
+    pub runs_each: Vec<String>,
     /// As for [`ValueOf`]; for all columns.
     #[serde(default)]
     pub r#where: Selection,
     /// The other columns.
     #[serde(default)]
     pub columns: Vec<ColumnOf>,
+    /// All these columns once for each value of these axes.
+    #[serde(default)]
+    pub columns_by: Vec<String>,
+    /// Whether combinations that are left out have their rows too, and cells say why.
+    #[serde(default)]
+    pub absent: bool,
+    /// Rows behind all others, each of which makes one number of a whole column.
+    #[serde(default)]
+    pub totals: Vec<TotalOf>,
+}
+
+impl TableOf {
+    /// Itself, or the same of each of several runs.
+    pub fn each(&self) -> Vec<Self> {
+        let of = |runs: &String| TableOf { runs: Some(runs.clone()), ..self.clone() };
+        if self.runs_each.is_empty() { vec![self.clone()] } else { self.runs_each.iter().map(of).collect() }
+    }
+}
+
+/// A row that makes one number of each column.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TotalOf {
+    /// What stands in the first column.
+    pub name: String,
+    /// As for [`ValueOf`].
+    pub take: String,
+    /// As for [`ValueOf`]; without it the column's.
+    #[serde(default)]
+    pub of: Option<String>,
+    /// Digits behind the point; without it the column's.
+    #[serde(default)]
+    pub digits: Option<usize>,
+    /// The heads of the columns that have it, in others stands a dash; without it all have.
+    #[serde(default)]
+    pub columns: Vec<String>,
 }
 
 /// A column, or one for each value of an axis.
@@ -216,6 +275,9 @@ pub struct ColumnOf {
     /// Digits behind the point.
     #[serde(default)]
     pub digits: usize,
+    /// Whether a number is a bound where a run was ended early: `over 12.3`, with a digit less.
+    #[serde(default)]
+    pub bound: bool,
     /// Whether half of the confidence interval follows.
     #[serde(default)]
     pub plus_minus: bool,

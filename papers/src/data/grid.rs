@@ -7,7 +7,11 @@
 //!   single values of a table (`processes = 1024`) are further names of that variant: each counts as an axis of its own;
 //! * `reference`, a table of fields: the run that each point is compared with, which has these fields instead; a variant's own
 //!   `reference` adds to them;
+//! * `with`, the name of a table of `[common]`: the runs begin with all of it;
 //! * `skip`, a list of selections: combinations that are left out;
+//! * `too_long`, a list of selections: combinations that are left out and of which tables may say `not run`;
+//! * `unfit = "leave"`: combinations with too little `[flow] memory` for their scheme are left out, and tables may say how
+//!   much it needs; without it they are errors;
 //! * `except`, a list of tables: combinations that are as `where` says have these fields instead;
 //! * `computed`, a function of `special/`: nothing is run; each combination's fields are handed to it, and what it gives
 //!   counts as further axes;
@@ -19,6 +23,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use super::BadFigure;
+use super::absent::Absent;
 use super::definition::Selection;
 use super::select::{Key, is_chosen};
 use crate::run::case::Case;
@@ -52,9 +57,11 @@ struct Axis {
 pub struct Place {
     /// By axis.
     pub keys: BTreeMap<String, Key>,
-    /// None where it is computed.
+    /// None where it is computed, or left out.
     pub case: Option<Case>,
     pub reference: Option<Case>,
+    /// Why it is left out, if it is and tables may say so.
+    pub absent: Option<Absent>,
 }
 
 /// All points of one kind of runs, in the order of the axes, the last of which changes fastest.
@@ -86,10 +93,9 @@ impl Grid {
         }
         let axes = axes(&merged).map_err(bad)?;
         let reference = fields_of(merged.get("reference")).map_err(bad)?;
-        let skipped: Vec<Selection> = match merged.get("skip") {
-            Some(skip) => skip.clone().try_into().map_err(|error: toml::de::Error| bad(error.message().to_owned()))?,
-            None => Vec::new(),
-        };
+        let skipped = selections(merged.get("skip")).map_err(bad)?;
+        let too_long = selections(merged.get("too_long")).map_err(bad)?;
+        let leaves_unfit = merged.get("unfit").and_then(Value::as_str) == Some("leave");
         let exceptions = exceptions(&merged).map_err(bad)?;
         let computed = merged.get("computed").and_then(Value::as_str);
         let fixed = fixed(&merged);
@@ -100,11 +106,7 @@ impl Grid {
             let named = axes.iter().zip(&chosen).map(|(axis, choice)| (axis.name.clone(), choice.key.clone()));
             let labels = chosen.iter().flat_map(|choice| choice.labels.iter().cloned());
             let keys: BTreeMap<String, Key> = named.chain(labels).collect();
-            let mut is_skipped = false;
-            for selection in &skipped {
-                is_skipped |= is_chosen(&keys, selection).map_err(|error| bad(error.0))?;
-            }
-            if is_skipped {
+            if is_any(&keys, &skipped).map_err(bad)? {
                 continue;
             }
             let mut fields = fixed.clone();
@@ -116,7 +118,15 @@ impl Grid {
             }
             if let Some(function) = computed {
                 let keys = computed_keys(function, &fields, keys).map_err(bad)?;
-                places.push(Place { keys, case: None, reference: None });
+                places.push(Place { keys, case: None, reference: None, absent: None });
+                continue;
+            }
+            let absent = match SpecRun::of_fields(&fields) {
+                Err(error) => error.needs_bytes.filter(|_| leaves_unfit).map(Absent::Needs),
+                Ok(_) => is_any(&keys, &too_long).map_err(bad)?.then_some(Absent::NotRun),
+            };
+            if absent.is_some() {
+                places.push(Place { keys, case: None, reference: None, absent });
                 continue;
             }
             let spec = |fields: &[(String, String, String)]| {
@@ -132,14 +142,30 @@ impl Grid {
                 chosen.iter().for_each(|choice| set(&mut fields, &choice.reference));
                 Some(spec(&fields)?)
             };
-            places.push(Place { keys, case: Some(case), reference: compared });
+            places.push(Place { keys, case: Some(case), reference: compared, absent: None });
         }
         Ok(Grid { places })
     }
 }
 
+/// A list of selections.
+fn selections(value: Option<&Value>) -> Result<Vec<Selection>, String> {
+    let list = |value: &Value| value.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned());
+    value.map_or(Ok(Vec::new()), list)
+}
+
+/// Whether a combination is one of any of these selections.
+fn is_any(keys: &BTreeMap<String, Key>, selections: &[Selection]) -> Result<bool, String> {
+    for selection in selections {
+        if is_chosen(keys, selection).map_err(|error| error.0)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Tables are merged, with variants by their names too; everything else is replaced.
-fn merge(into: &mut Table, changes: &Table) {
+pub fn merge(into: &mut Table, changes: &Table) {
     for (name, change) in changes {
         match (into.get_mut(name), change) {
             (Some(Value::Table(old)), Value::Table(change)) => merge(old, change),
@@ -307,5 +333,39 @@ mod tests {
         };
         assert_eq!(names(Scale::Full), ["smaller 64 16", "smaller 64 64", "larger 128 16", "larger 128 64"]);
         assert_eq!(names(Scale::Smallest), ["smaller 32 16", "smaller 32 64"]);
+    }
+
+    #[test]
+    fn exceptions_change_only_what_they_name_and_lists_of_them_are_replaced_in_reduced_forms() {
+        let text = r#"
+            except = [{ where = { bytes = 64 }, workload.repetitions = 9 }]
+            [workload]
+            bytes = [8, 64]
+            repetitions = 2
+            [quick]
+            except = [{ where = { bytes = "< 64" }, workload.repetitions = 5 }]
+        "#;
+        let table: Table = toml::from_str(text).unwrap();
+        let repetitions = |scale| {
+            let grid = Grid::read("alltoall", &table, scale).unwrap();
+            let texts = grid.places.iter().map(|place| place.case.as_ref().unwrap().to_string());
+            texts.map(|text| text.contains("workload.repetitions = 2")).collect::<Vec<_>>()
+        };
+        assert_eq!(repetitions(Scale::Full), [true, false]);
+        assert_eq!(repetitions(Scale::Quick), [false, true]);
+    }
+
+    #[test]
+    fn points_that_are_computed_run_nothing_and_know_more() {
+        let text = r#"
+            computed = "slots_without_stall"
+            variants.row = [{ name = "first", credit_slots = 2 }, { name = "second", credit_slots = 5 }]
+        "#;
+        let grid = Grid::read("pairs", &toml::from_str(text).unwrap(), Scale::Full).unwrap();
+        assert!(grid.places.iter().all(|place| place.case.is_none()));
+        let found: Vec<&str> = grid.places.iter().map(|place| place.keys["by_equation"].text.as_str()).collect();
+        assert_eq!(found, ["57", "49"]);
+        let unknown = toml::from_str("computed = \"slots\"").unwrap();
+        assert!(Grid::read("pairs", &unknown, Scale::Full).unwrap_err().0.contains("special/ has no slots"));
     }
 }

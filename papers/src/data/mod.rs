@@ -1,10 +1,12 @@
 //! Figures that are files: a TOML file says what is run, what is drawn and what the paper claims, a Markdown file beside it
 //! explains what differs. No code knows a figure; what cannot be said in a file is in `special/`, registered by name.
 //!
-//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs; `folder.rs`: where files are;
+//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs, `absent.rs`: and what not; `folder.rs`: where files
+//!   are;
 //! * `measures.rs`, `expression.rs`, `select.rs`: numbers taken from runs;
 //! * `judge.rs`, `claims.rs`: claims; `pictures.rs`, `tables.rs`, `text.rs`: what is shown.
 
+mod absent;
 mod claims;
 mod definition;
 pub(crate) mod expression;
@@ -32,7 +34,7 @@ pub(crate) use text::Named;
 use crate::report::Findings;
 use crate::special;
 use crate::workshop::{Scale, Workshop};
-use definition::Definition;
+use definition::{Definition, PictureOf, TableOf};
 use expression::BadExpression;
 use grid::Grid;
 
@@ -68,8 +70,18 @@ impl Figure {
     /// # Errors
     /// If the first is no figure.
     pub fn read(file: &str, toml: &str, markdown: &str) -> Result<Self, BadFigure> {
-        let definition: Definition =
+        let mut definition: Definition =
             toml::from_str(toml).map_err(|error| BadFigure(format!("{file}: {}", error.to_string().trim_end())))?;
+        for (name, runs) in &mut definition.runs {
+            let Some(toml::Value::String(with)) = runs.get("with") else { continue };
+            let common = definition.common.get(with).ok_or_else(|| {
+                let known = definition.common.keys().map(String::as_str);
+                BadFigure(format!("{file}: [runs.{name}]: there is no [common.{with}]{}", nearest(with, known)))
+            })?;
+            let mut whole = common.clone();
+            grid::merge(&mut whole, runs);
+            *runs = whole;
+        }
         Ok(Figure { file: file.to_owned(), definition, sections: sections(markdown) })
     }
 
@@ -141,9 +153,11 @@ impl Figure {
     }
 
     fn shown(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Findings, BadFigure> {
-        let pictures = self.definition.pictures.iter().map(|picture| pictures::drawn(picture, points));
+        let pictures =
+            self.definition.pictures.iter().flat_map(PictureOf::each).map(|picture| pictures::drawn(&picture, points));
         let text = |text: &str| self.filled(text, points);
-        let tables = self.definition.tables.iter().map(|table| tables::filled(table, points, &text));
+        let tables =
+            self.definition.tables.iter().flat_map(TableOf::each).map(|table| tables::filled(&table, points, &text));
         Ok(Findings {
             setup: self.setup(workshop.scale),
             figures: pictures.collect::<Result<_, _>>()?,

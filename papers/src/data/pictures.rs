@@ -22,7 +22,7 @@ pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> 
     }
     let spread = if picture.series.iter().any(|of| of.extremes) { Spread::Extremes } else { Spread::default() };
     Ok(Figure {
-        name: picture.name.clone(),
+        name: named(&picture.name, &common(&all)),
         title: named(&picture.title, &common(&all)),
         x_axis: picture.x_axis.clone(),
         y_axis: picture.y_axis.clone(),
@@ -50,7 +50,7 @@ fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String
     }
     let slice = slice(of);
     let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
-    for point in points.chosen(slice)? {
+    for point in points.places(slice)? {
         let name = joined(&point.keys, &of.by)?;
         match groups.iter_mut().find(|group| group.0 == name) {
             Some(group) => group.1.push(point),
@@ -64,7 +64,7 @@ fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String
     let mut curves = Vec::new();
     for (_, group) in groups {
         let mut places: Vec<(f64, Vec<Estimate>)> = Vec::new();
-        for point in &group {
+        for point in group.iter().filter(|point| point.absent.is_none() && !(of.ended_only && point.is_cut())) {
             let x = match &mut categories {
                 Some(categories) => category(&key(&point.keys, &of.x)?.text, categories),
                 None => abscissa(point, &of.x)?,
@@ -126,6 +126,6 @@ fn style(series: &mut Series, of: &SeriesOf, group: &[&Point]) {
         scheme if series.scheme == scheme => {}
         scheme => (series.scheme, series.piggyback) = (scheme.to_owned(), false),
     }
-    series.piggyback |= of.piggyback;
+    series.piggyback = of.piggyback.unwrap_or(series.piggyback);
     series.kind = SeriesKind::Found;
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_sim::{Estimate, FlowChoice, Measurement, SimulationError};
 
 use super::BadFigure;
+use super::absent::Absent;
 use super::definition::{Selection, ValueOf};
 use super::expression::{BadExpression, Expression};
 use super::grid::Grid;
@@ -28,6 +29,15 @@ pub struct Point {
     pub flow: Option<FlowChoice>,
     /// Whether nothing was run: what is measured there are its keys.
     pub is_computed: bool,
+    /// Why it is left out: then it counts only where tables and pictures have places for it.
+    pub absent: Option<Absent>,
+}
+
+impl Point {
+    /// Whether a run was ended before its programs had: then it has taken longer than it says.
+    pub fn is_cut(&self) -> bool {
+        self.runs.0.iter().any(|run| run.cut_us.is_some())
+    }
 }
 
 /// The points of all grids, by the grid's name.
@@ -59,7 +69,8 @@ impl Points {
                 flow: place.case.as_ref().and_then(Case::flow_of_spec),
                 runs: place.case.as_ref().map_or_else(Runs::none, |_| next()),
                 reference: place.reference.as_ref().map(|_| next()),
-                is_computed: place.case.is_none(),
+                is_computed: place.case.is_none() && place.absent.is_none(),
+                absent: place.absent,
             });
             points.insert(name.clone(), of.collect());
         }
@@ -80,8 +91,15 @@ impl Points {
         }
     }
 
-    /// Those of a slice.
+    /// Those of a slice that are not left out.
     pub fn chosen(&self, slice: Slice<'_>) -> Result<Vec<&Point>, BadExpression> {
+        let mut chosen = self.places(slice)?;
+        chosen.retain(|point| point.absent.is_none());
+        Ok(chosen)
+    }
+
+    /// All of a slice, with those that are left out.
+    pub fn places(&self, slice: Slice<'_>) -> Result<Vec<&Point>, BadExpression> {
         let mut chosen = Vec::new();
         for point in self.of(slice.runs)? {
             if is_chosen(&point.keys, slice.selection)? {
@@ -96,11 +114,10 @@ impl Points {
         if change.is_empty() {
             return Ok(None);
         }
-        for other in self.of(runs)? {
+        for other in self.of(runs)?.iter().filter(|other| other.absent.is_none()) {
             let is_changed = |axis: &String, key: &Key| change.contains_key(key.of.as_ref().unwrap_or(axis));
             let mut alike = point.keys.iter().filter(|(axis, key)| !is_changed(axis, key));
-            if is_chosen(&other.keys, change)? && alike.all(|(axis, key)| other.keys.get(axis) == Some(key))
-            {
+            if is_chosen(&other.keys, change)? && alike.all(|(axis, key)| other.keys.get(axis) == Some(key)) {
                 return Ok(Some(other));
             }
         }
@@ -233,6 +250,14 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
         let run: Option<&Measurement> = runs.0.get(seed).map(std::convert::AsRef::as_ref);
         run.map_or(Ok(f64::NAN), |run| measures::value(run, name))
     };
+    if let Some(name) = name.strip_prefix("matched_") {
+        let reference = point.reference.as_ref().and_then(|runs| runs.0.get(seed)).zip(point.runs.0.get(seed));
+        return reference.map_or(Ok(f64::NAN), |(reference, run)| measures::matched(run, reference, name));
+    }
+    if name == "flow.slots_per_peer" {
+        let Some(FlowChoice::Mailbox { slots_per_peer, .. }) = point.flow else { return Ok(0.0) };
+        return Ok(slots_per_peer.into());
+    }
     if name == "seeds" {
         return Ok(point.runs.0.len() as f64);
     }
