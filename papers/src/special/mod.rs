@@ -8,6 +8,7 @@ mod fall;
 mod memory;
 mod phases;
 mod piggyback;
+mod ranks;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,9 @@ const NUMBERS: &[(&str, NumbersOf)] = &[
     ("fall_slope_beyond", fall::slope_beyond),
     ("fall_height", fall::height),
     ("credits_of_phases", phases::credits),
+    ("messages_of_busiest", ranks::busiest),
+    ("messages_of_nearest", ranks::nearest),
+    ("most_credit_messages", ranks::most_credits),
     ("memory_at_equal_overhead", memory::at_equal_overhead),
     ("teeth_of_saved", piggyback::teeth),
     ("apart_from_the_long_run", piggyback::apart),
