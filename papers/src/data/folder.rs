@@ -87,3 +87,29 @@ fn share_runs(figures: &mut [Figure]) -> Result<(), BadFigure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(id: &str, more: &str) -> Figure {
+        let head = format!("id = \"{id}\"\ntitle = \"\"\nsection = \"\"\n");
+        Figure::read(id, &format!("{head}{more}"), "# It\n").unwrap()
+    }
+
+    #[test]
+    fn a_figure_takes_the_runs_of_the_one_it_names() {
+        let mut figures = [figure("P-a", "runs_of = \"P-b\""), figure("P-b", "[runs.all]\nworkload.bytes = 8")];
+        share_runs(&mut figures).unwrap();
+        assert!(figures[0].definition.runs.contains_key("all"));
+    }
+
+    #[test]
+    fn a_figure_that_names_itself_or_none_is_refused() {
+        for wanted in ["P-a", "P-z"] {
+            let mut figures = [figure("P-a", &format!("runs_of = \"{wanted}\""))];
+            let expected = format!("P-a: no other figure of the paper is called {wanted}");
+            assert_eq!(share_runs(&mut figures), Err(BadFigure(expected)));
+        }
+    }
+}
