@@ -123,6 +123,9 @@ pub struct PictureOf {
     pub bars: bool,
     /// The curves.
     pub series: Vec<SeriesOf>,
+    /// All these curves once for each value of these axes.
+    #[serde(default)]
+    pub series_by: Vec<String>,
 }
 
 impl PictureOf {

@@ -1,9 +1,10 @@
 //! A figure's pictures.
 
 use tidegate_sim::{Estimate, FlowChoice};
+use toml::Value;
 
 use super::BadFigure;
-use super::definition::{PictureOf, SeriesOf};
+use super::definition::{PictureOf, Selection, SeriesOf};
 use super::points::{Point, Points, Slice, abscissa, common, joined, key, named};
 use crate::report::{self, AsPoint, Figure, REFERENCE, Series, SeriesKind, Spread};
 
@@ -11,7 +12,8 @@ use crate::report::{self, AsPoint, Figure, REFERENCE, Series, SeriesKind, Spread
 pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> {
     let mut categories = Vec::new();
     let (mut series, mut all) = (Vec::new(), Vec::new());
-    for of in &picture.series {
+    let repeated = repeated(picture, points)?;
+    for of in &repeated {
         if !of.of.is_empty() {
             all.extend(points.chosen(slice(of))?);
         }
@@ -31,6 +33,30 @@ pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> 
         categories,
         is_computed: !all.is_empty() && all.iter().all(|point| point.is_computed),
     })
+}
+
+/// The series, each of them once for each value of some axes.
+fn repeated(picture: &PictureOf, points: &Points) -> Result<Vec<SeriesOf>, BadFigure> {
+    let mut groups: Vec<Selection> = Vec::new();
+    for of in picture.series.iter().filter(|of| !of.of.is_empty()) {
+        for point in points.places(slice(of))? {
+            let mut group = Selection::new();
+            for axis in &picture.series_by {
+                group.insert(axis.clone(), Value::String(key(&point.keys, axis)?.text.clone()));
+            }
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+    }
+    if picture.series_by.is_empty() {
+        return Ok(picture.series.clone());
+    }
+    let of_group = |group: &Selection, of: &SeriesOf| SeriesOf {
+        r#where: of.r#where.clone().into_iter().chain(group.clone()).collect(),
+        ..of.clone()
+    };
+    Ok(groups.iter().flat_map(|group| picture.series.iter().map(move |of| of_group(group, of))).collect())
 }
 
 /// The points that a series is of.
