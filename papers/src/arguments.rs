@@ -99,3 +99,22 @@ fn percentage(text: &str) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|number| (0.01..=50.0).contains(number));
     number.ok_or_else(|| "must be a number from 0.01 to 50".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn wrong_numbers_name_what_is_allowed() {
+        for (words, names) in [
+            (["P-fig4", "--jobs", "0"], "must be a whole number from 1 to 4096"),
+            (["P-fig4", "--seed", "1.5"], "must be a whole number from 0 to"),
+            (["P-fig4", "--seeds", "0"], "must be a whole number from 1 to 1000"),
+        ] {
+            let error = Arguments::try_parse_from(["tidegate-paper"].into_iter().chain(words)).unwrap_err();
+            assert!(error.exit_code() == 2 && error.to_string().contains(names), "{error}");
+        }
+    }
+}

@@ -152,6 +152,7 @@ impl Experiment {
             Kind::Simulated(findings) | Kind::Loaded(findings) => {
                 (findings(workshop)?, workshop.with_each_seed(findings)?)
             }
+            Kind::File(figure) if !figure.is_simulated() => (figure.findings(workshop)?, Vec::new()),
             Kind::File(figure) => {
                 let findings = |workshop: &Workshop<'_>| figure.findings(workshop);
                 (findings(workshop)?, workshop.with_each_seed(findings)?)
@@ -164,8 +165,12 @@ impl Experiment {
         }
         let seeds = if self.is_simulated() { workshop.seeds } else { 1 };
         let noise_percent = if self.has_processes() { workshop.noise_percent() } else { 0.0 };
-        let searched =
-            matches!(self.kind, Kind::Searched(_)).then(|| RunTime { run: SEARCH.to_owned(), seconds: searched });
+        let is_searched = match self.kind {
+            Kind::Searched(_) => true,
+            Kind::File(figure) => figure.is_searched(),
+            Kind::Computed(_) | Kind::Simulated(_) | Kind::Loaded(_) => false,
+        };
+        let searched = is_searched.then(|| RunTime { run: SEARCH.to_owned(), seconds: searched });
         let (runs, older_runs) = workshop.take_used(searched);
         Ok(Report {
             id: self.id.to_owned(),

@@ -199,11 +199,21 @@ fn found_again(old: &Experiment, new: &Experiment, published: &Report) -> Result
         let all = Workshop::new(scale, published.seed, Some(1), &Silent).with_seeds(published.seeds);
         all.with_noise(published.noise_percent)
     };
-    let mut runs = HashMap::new();
+    // Some runs that differ have the same text. They were published in the order in which they are asked for.
+    let mut keys: HashMap<String, Vec<String>> = HashMap::new();
     for case in workshop().plan_of(old) {
-        for run in published.runs.iter().filter(|run| run.case == case.to_string()) {
-            runs.insert((case.spec_key().unwrap(), run.seed), run.measurement.clone());
+        let (of_text, key) = (keys.entry(case.to_string()).or_default(), case.spec_key().unwrap());
+        if !of_text.contains(&key) {
+            of_text.push(key);
         }
+    }
+    let (mut runs, mut counts) = (HashMap::new(), HashMap::new());
+    for run in &published.runs {
+        let nth: &mut usize = counts.entry((&run.case, run.seed)).or_default();
+        if let Some(key) = keys.get(&run.case).and_then(|keys| keys.get(*nth)) {
+            runs.insert((key.clone(), run.seed), run.measurement.clone());
+        }
+        *nth += 1;
     }
     let store = Published { runs, missing: Mutex::default() };
     let found = new.run(&workshop().with_store(&store)).map_err(|error| error.to_string())?;

@@ -9,6 +9,11 @@ use tidegate_sim::{Estimate, Measurement};
 pub(crate) struct Runs(pub Vec<Arc<Measurement>>);
 
 impl Runs {
+    /// One run that stands for none, where a point is computed.
+    pub fn none() -> Self {
+        Runs(vec![Arc::new(Measurement::not_done())])
+    }
+
     /// A value of each run.
     pub fn estimate(&self, value: impl Fn(&Measurement) -> f64) -> Estimate {
         Estimate::new(self.0.iter().map(|run| value(run)))

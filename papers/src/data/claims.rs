@@ -25,29 +25,48 @@ impl Figure {
     }
 
     fn judged(&self, claim: &ClaimOf, points: &Points, workshop: &Workshop<'_>) -> Result<Fact, BadFigure> {
+        let reduced = claim.reduced.as_ref().filter(|_| workshop.scale != Scale::Full);
+        let paper = reduced.and_then(|of| of.paper.as_ref()).unwrap_or(&claim.paper);
         let is_of_form = claim.only.is_empty() || claim.only == workshop.scale.name();
         if claim.holds.is_empty() || !is_of_form || workshop.seeds < claim.seeds {
-            return Ok(Fact::not_run(&claim.says, &claim.paper, self.explanation(&claim.otherwise)?));
+            return Ok(Fact::not_run(&claim.says, paper, self.explanation(&claim.otherwise)?));
         }
-        let values = Values { own: &claim.values, shared: &self.definition.values, points, known: RefCell::default() };
+        let values = self.values(&claim.values, points);
         let numbers = |name: &str| values.get(name).map(|named| named.numbers);
+        let explanation = |heading: &str| -> Result<String, BadFigure> {
+            Ok(text::filled(self.explanation(heading)?, &|name| values.get(name))?)
+        };
+        for name in &claim.needs {
+            if numbers(name)?.iter().any(|number| !number.is_finite()) {
+                return Ok(Fact::not_run(&claim.says, paper, &explanation(&claim.otherwise)?));
+            }
+        }
         let mut holds = true;
         for test in &claim.holds {
             holds &= judge::holds(test, &numbers)?;
         }
         let here = text::filled(&claim.here, &|name| values.get(name))?;
-        let mut fact = Fact::tested(&claim.says, holds, &claim.paper, here);
-        let reduced = claim.reduced.as_ref().filter(|_| workshop.scale != Scale::Full);
+        let mut fact = Fact::tested(&claim.says, holds, paper, here);
         let (because, perhaps) = reduced.map_or((&claim.because, &claim.perhaps), |of| (&of.because, &of.perhaps));
         if !because.is_empty() {
-            fact = fact.because(self.explanation(because)?);
+            fact = fact.because(&explanation(because)?);
         } else if !perhaps.is_empty() {
-            fact = fact.perhaps_because(self.explanation(perhaps)?);
+            fact = fact.perhaps_because(&explanation(perhaps)?);
         }
         if !claim.implied.is_empty() {
-            fact = fact.implied(self.explanation(&claim.implied)?);
+            fact = fact.implied(&explanation(&claim.implied)?);
         }
         Ok(if claim.computed { fact.computed() } else { fact })
+    }
+
+    /// A text with the values that all claims have.
+    pub(super) fn filled(&self, text: &str, points: &Points) -> Result<String, BadFigure> {
+        let values = self.values(&self.definition.values, points);
+        Ok(text::filled(text, &|name| values.get(name))?)
+    }
+
+    fn values<'a>(&'a self, own: &'a BTreeMap<String, ValueOf>, points: &'a Points) -> Values<'a> {
+        Values { own, shared: &self.definition.values, points, known: RefCell::default() }
     }
 }
 

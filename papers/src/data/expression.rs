@@ -19,6 +19,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("steps", "each number of a list but the first, less the one before"),
     ("abs", "without the sign"),
     ("log2", "the logarithm to base 2"),
+    ("reaches", "1 where the first value is at least the second, else 0"),
     ("floor", "the largest whole number that is not above"),
 ];
 
@@ -105,6 +106,7 @@ fn call(function: &str, arguments: &[Vec<f64>]) -> Result<Vec<f64>, BadExpressio
     match (function, arguments) {
         ("max", [one, other]) => by_place(one, other, f64::max),
         ("min", [one, other]) => by_place(one, other, f64::min),
+        ("reaches", [one, other]) => by_place(one, other, |one, other| f64::from(u8::from(one >= other))),
         ("abs", [values]) => one(values, f64::abs),
         ("log2", [values]) => one(values, f64::log2),
         ("floor", [values]) => one(values, f64::floor),
@@ -222,6 +224,7 @@ mod tests {
         assert_eq!(value("2 * list - list"), Ok(vec![1.0, 2.0, 4.0]));
         assert_eq!(value("max(list) - min(list) + max(1, 2)"), Ok(vec![5.0]));
         assert_eq!(value("ratios(list)"), Ok(vec![2.0, 2.0]));
+        assert_eq!(value("sum(reaches(list, 2))"), Ok(vec![2.0]));
         assert!(value("list + ratios(list)").unwrap_err().contains("3 numbers meets one of 2"));
     }
 

@@ -66,8 +66,50 @@ impl Figures {
                 let markdown = text(&file.with_extension("md"))?;
                 figures.push(Figure::read(&file.display().to_string(), &text(&file)?, &markdown)?);
             }
+            share_runs(&mut figures)?;
             papers.push((paper, figures));
         }
         Ok(Figures { papers })
+    }
+}
+
+/// Gives figures the runs of others that they ask for.
+fn share_runs(figures: &mut [Figure]) -> Result<(), BadFigure> {
+    for place in 0..figures.len() {
+        let Some(wanted) = figures[place].definition.runs_of.clone() else { continue };
+        let from = figures.iter().position(|figure| figure.id() == wanted);
+        let (Some(from), true) = (from, from != Some(place)) else {
+            return Err(BadFigure(format!("{}: no other figure of the paper is called {wanted}", figures[place].file)));
+        };
+        let other = &figures[from];
+        let (runs, setup) = (other.definition.runs.clone(), other.sections.get("Set-up").cloned());
+        figures[place].take_runs(runs, setup);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(id: &str, more: &str) -> Figure {
+        let head = format!("id = \"{id}\"\ntitle = \"\"\nsection = \"\"\n");
+        Figure::read(id, &format!("{head}{more}"), "# It\n").unwrap()
+    }
+
+    #[test]
+    fn a_figure_takes_the_runs_of_the_one_it_names() {
+        let mut figures = [figure("P-a", "runs_of = \"P-b\""), figure("P-b", "[runs.all]\nworkload.bytes = 8")];
+        share_runs(&mut figures).unwrap();
+        assert!(figures[0].definition.runs.contains_key("all"));
+    }
+
+    #[test]
+    fn a_figure_that_names_itself_or_none_is_refused() {
+        for wanted in ["P-a", "P-z"] {
+            let mut figures = [figure("P-a", &format!("runs_of = \"{wanted}\""))];
+            let expected = format!("P-a: no other figure of the paper is called {wanted}");
+            assert_eq!(share_runs(&mut figures), Err(BadFigure(expected)));
+        }
     }
 }

@@ -3,28 +3,46 @@
 //! Fields are those of a file for `tidegate sim`, with their sections: `workload.bytes = 2044`. Beside them stand
 //!
 //! * lists: an axis of the sweep, named as its field; all combinations are run;
-//! * `variants.AXIS`, a list of tables: an axis whose values are named (`name = "…"`) and change several fields each;
-//! * `reference`, a table of fields: the run that each point is compared with, which has these fields instead;
+//! * `variants.AXIS`, a list of tables: an axis whose values are named (`name = "…"`) and change several fields each; other
+//!   single values of a table (`processes = 1024`) are further names of that variant: each counts as an axis of its own;
+//! * `reference`, a table of fields: the run that each point is compared with, which has these fields instead; a variant's own
+//!   `reference` adds to them;
+//! * `with`, the name of a table of `[common]`: the runs begin with all of it;
 //! * `skip`, a list of selections: combinations that are left out;
-//! * `quick` and `smallest`, tables of all of that: what is different in the reduced forms.
+//! * `too_long`, a list of selections: combinations that are left out and of which tables may say `not run`;
+//! * `unfit = "leave"`: combinations with too little `[flow] memory` for their scheme are left out, and tables may say how
+//!   much it needs; without it they are errors;
+//! * `except`, a list of tables: combinations that are as `where` says have these fields instead;
+//! * `computed`, a function of `special/`: nothing is run; each combination's fields are handed to it, and what it gives
+//!   counts as further axes;
+//! * `quick` and `smallest`, tables of all of that: what is different in the reduced forms. Lists are replaced as a whole; what
+//!   changes of a variant alone stands under its name: `variants.benchmark.LU.workload.iterations = 25`.
 
 use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
 use super::BadFigure;
+use super::absent::Absent;
 use super::definition::Selection;
 use super::select::{Key, is_chosen};
 use crate::run::case::Case;
 use crate::run::spec_run::SpecRun;
 use crate::workshop::Scale;
 
+/// Fields by section and name, with their values.
+type Fields = Vec<(String, String, String)>;
+
 /// A value of an axis.
 #[derive(Clone, Debug)]
 struct Choice {
     key: Key,
+    /// Its further names, each as if it were the value of an axis.
+    labels: Vec<(String, Key)>,
     /// What it changes: fields by section and name.
-    fields: Vec<(String, String, String)>,
+    fields: Fields,
+    /// What it changes of the run that the point is compared with.
+    reference: Fields,
 }
 
 /// An axis of the sweep.
@@ -39,8 +57,11 @@ struct Axis {
 pub struct Place {
     /// By axis.
     pub keys: BTreeMap<String, Key>,
-    pub case: Case,
+    /// None where it is computed, or left out.
+    pub case: Option<Case>,
     pub reference: Option<Case>,
+    /// Why it is left out, if it is and tables may say so.
+    pub absent: Option<Absent>,
 }
 
 /// All points of one kind of runs, in the order of the axes, the last of which changes fastest.
@@ -50,7 +71,7 @@ pub struct Grid {
 }
 
 /// Names in `[runs.NAME]` that are no section.
-const OTHERS: [&str; 5] = ["variants", "reference", "skip", "quick", "smallest"];
+const OTHERS: [&str; 7] = ["variants", "reference", "skip", "except", "where", "quick", "smallest"];
 
 impl Grid {
     /// The points of a form.
@@ -72,26 +93,42 @@ impl Grid {
         }
         let axes = axes(&merged).map_err(bad)?;
         let reference = fields_of(merged.get("reference")).map_err(bad)?;
-        let skipped: Vec<Selection> = match merged.get("skip") {
-            Some(skip) => skip.clone().try_into().map_err(|error: toml::de::Error| bad(error.message().to_owned()))?,
-            None => Vec::new(),
-        };
+        let skipped = selections(merged.get("skip")).map_err(bad)?;
+        let too_long = selections(merged.get("too_long")).map_err(bad)?;
+        let leaves_unfit = merged.get("unfit").and_then(Value::as_str) == Some("leave");
+        let exceptions = exceptions(&merged).map_err(bad)?;
+        let computed = merged.get("computed").and_then(Value::as_str);
         let fixed = fixed(&merged);
         let mut places = Vec::new();
         let count = axes.iter().map(|axis| axis.choices.len()).product();
         for number in 0..count {
             let chosen = combination(&axes, number);
-            let keys: BTreeMap<String, Key> =
-                axes.iter().zip(&chosen).map(|(axis, choice)| (axis.name.clone(), choice.key.clone())).collect();
-            let mut is_skipped = false;
-            for selection in &skipped {
-                is_skipped |= is_chosen(&keys, selection).map_err(|error| bad(error.0))?;
-            }
-            if is_skipped {
+            let named = axes.iter().zip(&chosen).map(|(axis, choice)| (axis.name.clone(), choice.key.clone()));
+            let labels = chosen.iter().flat_map(|choice| choice.labels.iter().cloned());
+            let keys: BTreeMap<String, Key> = named.chain(labels).collect();
+            if is_any(&keys, &skipped).map_err(bad)? {
                 continue;
             }
             let mut fields = fixed.clone();
             chosen.iter().for_each(|choice| set(&mut fields, &choice.fields));
+            for (selection, changes) in &exceptions {
+                if is_chosen(&keys, selection).map_err(|error| bad(error.0))? {
+                    set(&mut fields, changes);
+                }
+            }
+            if let Some(function) = computed {
+                let keys = computed_keys(function, &fields, keys).map_err(bad)?;
+                places.push(Place { keys, case: None, reference: None, absent: None });
+                continue;
+            }
+            let absent = match SpecRun::of_fields(&fields) {
+                Err(error) => error.needs_bytes.filter(|_| leaves_unfit).map(Absent::Needs),
+                Ok(_) => is_any(&keys, &too_long).map_err(bad)?.then_some(Absent::NotRun),
+            };
+            if absent.is_some() {
+                places.push(Place { keys, case: None, reference: None, absent });
+                continue;
+            }
             let spec = |fields: &[(String, String, String)]| {
                 SpecRun::of_fields(fields)
                     .map(Case::of_spec)
@@ -102,26 +139,53 @@ impl Grid {
                 None
             } else {
                 set(&mut fields, &reference);
+                chosen.iter().for_each(|choice| set(&mut fields, &choice.reference));
                 Some(spec(&fields)?)
             };
-            places.push(Place { keys, case, reference: compared });
+            places.push(Place { keys, case: Some(case), reference: compared, absent: None });
         }
         Ok(Grid { places })
     }
 }
 
-/// Tables are merged; everything else is replaced.
-fn merge(into: &mut Table, changes: &Table) {
+/// A list of selections.
+fn selections(value: Option<&Value>) -> Result<Vec<Selection>, String> {
+    let list = |value: &Value| value.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned());
+    value.map_or(Ok(Vec::new()), list)
+}
+
+/// Whether a combination is one of any of these selections.
+fn is_any(keys: &BTreeMap<String, Key>, selections: &[Selection]) -> Result<bool, String> {
+    for selection in selections {
+        if is_chosen(keys, selection).map_err(|error| error.0)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Tables are merged, with variants by their names too; everything else is replaced.
+pub fn merge(into: &mut Table, changes: &Table) {
     for (name, change) in changes {
         match (into.get_mut(name), change) {
             (Some(Value::Table(old)), Value::Table(change)) => merge(old, change),
+            (Some(Value::Array(old)), Value::Table(change)) => {
+                for (name, change) in change {
+                    let is_it = |variant: &&mut Value| variant.get("name").and_then(scalar).as_ref() == Some(name);
+                    match (old.iter_mut().find(is_it), change) {
+                        (Some(Value::Table(old)), Value::Table(change)) => merge(old, change),
+                        // Nothing has that name: what has none is refused.
+                        _ => old.push(change.clone()),
+                    }
+                }
+            }
             _ => drop(into.insert(name.clone(), change.clone())),
         }
     }
 }
 
 /// Changes fields, or adds them to their sections.
-fn set(fields: &mut Vec<(String, String, String)>, changes: &[(String, String, String)]) {
+fn set(fields: &mut Fields, changes: &[(String, String, String)]) {
     for change in changes {
         match fields.iter_mut().find(|field| (&field.0, &field.1) == (&change.0, &change.1)) {
             Some(field) => field.2.clone_from(&change.2),
@@ -151,7 +215,7 @@ fn sections(table: &Table) -> impl Iterator<Item = (&String, &Table)> {
 }
 
 /// The fields that have one value.
-fn fixed(table: &Table) -> Vec<(String, String, String)> {
+fn fixed(table: &Table) -> Fields {
     let of = |(section, fields): (&String, &Table)| {
         let single = fields.iter().filter_map(|(name, value)| Some((section.clone(), name.clone(), scalar(value)?)));
         single.collect::<Vec<_>>()
@@ -160,12 +224,38 @@ fn fixed(table: &Table) -> Vec<(String, String, String)> {
 }
 
 /// The fields of a table of sections, which have one value each.
-fn fields_of(table: Option<&Value>) -> Result<Vec<(String, String, String)>, String> {
+fn fields_of(table: Option<&Value>) -> Result<Fields, String> {
     match table {
         None => Ok(Vec::new()),
         Some(Value::Table(table)) => Ok(fixed(table)),
         Some(_) => Err("`reference` is a table of fields, such as { flow.scheme = \"unlimited\" }".to_owned()),
     }
+}
+
+/// Which combinations have other fields, and which.
+fn exceptions(table: &Table) -> Result<Vec<(Selection, Fields)>, String> {
+    let Some(list) = table.get("except") else { return Ok(Vec::new()) };
+    let wanted = || "`except` is a list of tables, each with `where` and fields".to_owned();
+    let each = list.as_array().ok_or_else(wanted)?.iter().map(|one| {
+        let table = one.as_table().ok_or_else(wanted)?;
+        let selection = table.get("where").ok_or_else(wanted)?.clone().try_into();
+        Ok((selection.map_err(|error: toml::de::Error| error.message().to_owned())?, fixed(table)))
+    });
+    each.collect()
+}
+
+/// The keys of a combination, its single fields, and what a function of `special/` makes of them.
+fn computed_keys(
+    function: &str,
+    fields: &[(String, String, String)],
+    mut keys: BTreeMap<String, Key>,
+) -> Result<BTreeMap<String, Key>, String> {
+    for (_, name, value) in fields {
+        keys.entry(name.clone()).or_insert_with(|| Key::new(value));
+    }
+    let found = crate::special::point(function, &keys)?;
+    keys.extend(found.into_iter().map(|(name, text)| (name.to_owned(), Key::new(text))));
+    Ok(keys)
 }
 
 /// The axes: named variants first, in the order of the file, then lists.
@@ -185,7 +275,7 @@ fn axes(table: &Table) -> Result<Vec<Axis>, String> {
                 let text =
                     scalar(value).ok_or_else(|| format!("{section}.{name}: a list of single values is needed"))?;
                 let fields = vec![(section.clone(), name.clone(), text.clone())];
-                Ok(Choice { key: Key::new(text), fields })
+                Ok(Choice { key: Key::new(text), labels: Vec::new(), fields, reference: Vec::new() })
             };
             let choices: Result<Vec<Choice>, String> = values.iter().map(choice).collect();
             axes.push(Axis { name: name.clone(), choices: choices? });
@@ -198,7 +288,13 @@ fn axes(table: &Table) -> Result<Vec<Axis>, String> {
 fn choice(axis: &str, variant: &Value) -> Result<Choice, String> {
     let table = variant.as_table().ok_or_else(|| format!("variants.{axis} is a list of tables"))?;
     let name = table.get("name").and_then(scalar).ok_or_else(|| format!("each of variants.{axis} has a `name`"))?;
-    Ok(Choice { key: Key::new(name), fields: fixed(table) })
+    let others = table.iter().filter(|(label, _)| *label != "name");
+    let labels = others.filter_map(|(label, value)| {
+        let key = Key { of: Some(axis.to_owned()), ..Key::new(scalar(value)?) };
+        Some((label.clone(), key))
+    });
+    let reference = fields_of(table.get("reference"))?;
+    Ok(Choice { key: Key::new(name), labels: labels.collect(), fields: fixed(table), reference })
 }
 
 /// The choices of one combination; the last axis changes fastest.
@@ -210,4 +306,66 @@ fn combination(axes: &[Axis], mut number: usize) -> Vec<&Choice> {
     }
     chosen.reverse();
     chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_names_of_a_variant_are_its_own_in_each_form() {
+        let text = r#"
+            [variants]
+            job = [
+                { name = "smaller", processes = 64, network.sizes = "2x2" },
+                { name = "larger", processes = 128, network.sizes = "2x2x2" },
+            ]
+            [flow]
+            slots_per_peer = [16, 64]
+            [smallest.variants]
+            job = [{ name = "smaller", processes = 32, network.sizes = "2" }]
+        "#;
+        let table: Table = toml::from_str(text).unwrap();
+        let names = |scale| {
+            let grid = Grid::read("alltoall", &table, scale).unwrap();
+            let of = |place: &Place| ["job", "processes", "slots_per_peer"].map(|axis| place.keys[axis].text.clone());
+            grid.places.iter().map(|place| of(place).join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Scale::Full), ["smaller 64 16", "smaller 64 64", "larger 128 16", "larger 128 64"]);
+        assert_eq!(names(Scale::Smallest), ["smaller 32 16", "smaller 32 64"]);
+    }
+
+    #[test]
+    fn exceptions_change_only_what_they_name_and_lists_of_them_are_replaced_in_reduced_forms() {
+        let text = r#"
+            except = [{ where = { bytes = 64 }, workload.repetitions = 9 }]
+            [workload]
+            bytes = [8, 64]
+            repetitions = 2
+            [quick]
+            except = [{ where = { bytes = "< 64" }, workload.repetitions = 5 }]
+        "#;
+        let table: Table = toml::from_str(text).unwrap();
+        let repetitions = |scale| {
+            let grid = Grid::read("alltoall", &table, scale).unwrap();
+            let texts = grid.places.iter().map(|place| place.case.as_ref().unwrap().to_string());
+            texts.map(|text| text.contains("workload.repetitions = 2")).collect::<Vec<_>>()
+        };
+        assert_eq!(repetitions(Scale::Full), [true, false]);
+        assert_eq!(repetitions(Scale::Quick), [false, true]);
+    }
+
+    #[test]
+    fn points_that_are_computed_run_nothing_and_know_more() {
+        let text = r#"
+            computed = "slots_without_stall"
+            variants.row = [{ name = "first", credit_slots = 2 }, { name = "second", credit_slots = 5 }]
+        "#;
+        let grid = Grid::read("pairs", &toml::from_str(text).unwrap(), Scale::Full).unwrap();
+        assert!(grid.places.iter().all(|place| place.case.is_none()));
+        let found: Vec<&str> = grid.places.iter().map(|place| place.keys["by_equation"].text.as_str()).collect();
+        assert_eq!(found, ["57", "49"]);
+        let unknown = toml::from_str("computed = \"slots\"").unwrap();
+        assert!(Grid::read("pairs", &unknown, Scale::Full).unwrap_err().0.contains("special/ has no slots"));
+    }
 }

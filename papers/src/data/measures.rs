@@ -1,5 +1,7 @@
 //! What is measured of a run, by name: what `of = "…"` may say.
 
+use std::collections::BTreeMap;
+
 use tidegate_message::Counter;
 use tidegate_sim::{Carried, Measurement};
 
@@ -11,6 +13,7 @@ pub const SHORT: &[(&str, &str)] = &[
     ("delayed_percent", "100 * delayed"),
     ("credits_percent", "100 * credits_time_us / reference.time_us"),
     ("slower", "100 * (time_us / beside.time_us - 1)"),
+    ("multiple", "longest_us / reference.longest_us"),
     ("gain", "bulk.bandwidth / beside.bulk.bandwidth"),
 ];
 
@@ -25,6 +28,7 @@ pub const PLAIN: &[Plain] = &[
     ("blocked_us", |run| run.blocked),
     ("processes", |run| f64::from(run.processes)),
     ("is_cut", |run| f64::from(u8::from(run.cut_us.is_some()))),
+    ("longest_us", |run| run.cut_us.unwrap_or(run.posted.map_or(run.time, |posted| posted.last_us))),
     ("last_us", |run| run.posted.map_or(0.0, |posted| posted.last_us)),
     ("buffers_most", |run| run.posted.map_or(0.0, |posted| f64::from(posted.buffers_most))),
     ("buffers_mean", |run| run.posted.map_or(0.0, |posted| posted.buffers_mean)),
@@ -50,6 +54,8 @@ pub const PLAIN: &[Plain] = &[
     ("bulk.requests", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.requests as f64)),
     ("bulk.denials", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.denials as f64)),
     ("bulk.senders_most", |run| run.bulk.as_ref().map_or(0.0, |bulk| f64::from(bulk.senders_most))),
+    ("bulk.busy", |run| of_spans(run, |_, _| true)),
+    ("bulk.busy_middle", |run| of_spans(run, |place, count| (count / 5..count - count / 5).contains(&place))),
     ("bulk.sending", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.sending)),
     ("bulk.receiving", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.receiving)),
     ("exchange.cycles", |run| run.exchange.map_or(1.0, |done| done.cycles as f64)),
@@ -60,6 +66,13 @@ pub const PLAIN: &[Plain] = &[
     ("exchange.denials", |run| run.exchange.map_or(0.0, |done| done.denials as f64)),
     ("exchange.most_at_one", |run| run.exchange.map_or(0.0, |done| f64::from(done.most_at_one))),
 ];
+
+/// The mean share of busy senders, in those spans of the time that are chosen by their place and how many there are.
+fn of_spans(run: &Measurement, is_chosen: fn(usize, usize) -> bool) -> f64 {
+    let busy = run.bulk.as_ref().map_or(&[][..], |bulk| &bulk.busy);
+    let chosen = busy.iter().enumerate().filter(|(place, _)| is_chosen(*place, busy.len())).map(|(_, share)| share);
+    chosen.clone().sum::<f64>() / chosen.count().max(1) as f64
+}
 
 fn of_fabric(run: &Measurement, value: impl Fn(&Carried) -> f64) -> f64 {
     run.carried.as_ref().map_or(0.0, value)
@@ -88,6 +101,30 @@ pub fn value(run: &Measurement, name: &str) -> Result<f64, BadExpression> {
     let known = PLAIN.iter().map(|(known, _)| *known).chain(SHORT.iter().map(|(known, _)| *known));
     let known = known.chain(Counter::ALL.iter().map(|counter| counter.name()));
     Err(BadExpression(format!("nothing that is measured is called {name}{}", super::nearest(name, known))))
+}
+
+/// What processes noted beside what the same processes noted in the run that this one is compared with: `mean.LABEL`, of
+/// all of them together, or `most.LABEL`, of the one for which it is most.
+///
+/// # Errors
+/// If it is neither.
+pub fn matched(run: &Measurement, reference: &Measurement, name: &str) -> Result<f64, BadExpression> {
+    let unknown = || BadExpression(format!("matched_{name}: matched_mean.LABEL or matched_most.LABEL is needed"));
+    let (how, label) = name.split_once('.').ok_or_else(unknown)?;
+    let noted = |run: &Measurement| -> BTreeMap<u32, f64> {
+        let of_label = run.notes.iter().filter(|note| note.label.replace(' ', "_") == label);
+        of_label.map(|note| (note.rank, note.value)).collect()
+    };
+    let others = noted(reference);
+    let both: Vec<(f64, f64)> =
+        noted(run).into_iter().filter_map(|(rank, value)| Some((value, *others.get(&rank)?))).collect();
+    match how {
+        // While runs are only listed there are none.
+        _ if both.is_empty() => Ok(1.0),
+        "mean" => Ok(both.iter().map(|pair| pair.0).sum::<f64>() / both.iter().map(|pair| pair.1).sum::<f64>()),
+        "most" => Ok(both.iter().map(|(here, there)| here / there).fold(0.0, f64::max)),
+        _ => Err(unknown()),
+    }
 }
 
 /// An expression with the short names written out.

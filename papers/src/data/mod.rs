@@ -1,10 +1,12 @@
 //! Figures that are files: a TOML file says what is run, what is drawn and what the paper claims, a Markdown file beside it
 //! explains what differs. No code knows a figure; what cannot be said in a file is in `special/`, registered by name.
 //!
-//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs; `folder.rs`: where files are;
+//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs, `absent.rs`: and what not; `folder.rs`: where files
+//!   are;
 //! * `measures.rs`, `expression.rs`, `select.rs`: numbers taken from runs;
 //! * `judge.rs`, `claims.rs`: claims; `pictures.rs`, `tables.rs`, `text.rs`: what is shown.
 
+mod absent;
 mod claims;
 mod definition;
 pub(crate) mod expression;
@@ -25,13 +27,14 @@ use tidegate_sim::SimulationError;
 
 pub(crate) use definition::ValueOf;
 pub(crate) use folder::Figures;
-pub(crate) use points::Points;
+pub(crate) use points::{Points, joined};
+pub(crate) use select::{Key, is_chosen};
 pub(crate) use text::Named;
 
 use crate::report::Findings;
 use crate::special;
 use crate::workshop::{Scale, Workshop};
-use definition::Definition;
+use definition::{Definition, PictureOf, TableOf};
 use expression::BadExpression;
 use grid::Grid;
 
@@ -67,8 +70,18 @@ impl Figure {
     /// # Errors
     /// If the first is no figure.
     pub fn read(file: &str, toml: &str, markdown: &str) -> Result<Self, BadFigure> {
-        let definition: Definition =
+        let mut definition: Definition =
             toml::from_str(toml).map_err(|error| BadFigure(format!("{file}: {}", error.to_string().trim_end())))?;
+        for (name, runs) in &mut definition.runs {
+            let Some(toml::Value::String(with)) = runs.get("with") else { continue };
+            let common = definition.common.get(with).ok_or_else(|| {
+                let known = definition.common.keys().map(String::as_str);
+                BadFigure(format!("{file}: [runs.{name}]: there is no [common.{with}]{}", nearest(with, known)))
+            })?;
+            let mut whole = common.clone();
+            grid::merge(&mut whole, runs);
+            *runs = whole;
+        }
         Ok(Figure { file: file.to_owned(), definition, sections: sections(markdown) })
     }
 
@@ -86,12 +99,17 @@ impl Figure {
 
     /// Whether it has runs.
     pub fn is_simulated(&self) -> bool {
-        !self.definition.runs.is_empty()
+        self.definition.runs.values().any(|runs| !runs.contains_key("computed"))
+    }
+
+    /// Whether its time is that of a search, and kept.
+    pub fn is_searched(&self) -> bool {
+        self.definition.searched
     }
 
     /// Whether any of its runs has processes, which noise interrupts.
     pub fn has_processes(&self) -> bool {
-        let of_others = ["fabric", "exchange", "bulk"];
+        let of_others = ["fabric", "exchange", "bulk", "computed"];
         self.definition.runs.values().any(|runs| !of_others.iter().any(|section| runs.contains_key(*section)))
     }
 
@@ -101,6 +119,16 @@ impl Figure {
             let known = self.sections.keys().map(String::as_str);
             BadFigure(format!("the Markdown file has no section `{heading}`{}", nearest(heading, known)))
         })
+    }
+
+    /// Takes the runs of another figure beside its own, and that one's set-up if it has none.
+    fn take_runs(&mut self, others: BTreeMap<String, toml::Table>, setup: Option<String>) {
+        for (name, runs) in others {
+            self.definition.runs.entry(name).or_insert(runs);
+        }
+        if let Some(setup) = setup {
+            self.sections.entry("Set-up".to_owned()).or_insert(setup);
+        }
     }
 
     /// What its runs show.
@@ -125,8 +153,11 @@ impl Figure {
     }
 
     fn shown(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Findings, BadFigure> {
-        let pictures = self.definition.pictures.iter().map(|picture| pictures::drawn(picture, points));
-        let tables = self.definition.tables.iter().map(|table| tables::filled(table, points));
+        let pictures =
+            self.definition.pictures.iter().flat_map(PictureOf::each).map(|picture| pictures::drawn(&picture, points));
+        let text = |text: &str| self.filled(text, points);
+        let tables =
+            self.definition.tables.iter().flat_map(TableOf::each).map(|table| tables::filled(&table, points, &text));
         Ok(Findings {
             setup: self.setup(workshop.scale),
             figures: pictures.collect::<Result<_, _>>()?,
@@ -138,7 +169,7 @@ impl Figure {
     /// What was run, for readers: a section of the explanations, and what the form changes of it.
     fn setup(&self, scale: Scale) -> String {
         let whole = self.sections.get("Set-up").cloned().unwrap_or_default();
-        if scale == Scale::Full || self.definition.runs.is_empty() {
+        if scale == Scale::Full || !self.is_simulated() {
             return whole;
         }
         let forms: &[&str] = if scale == Scale::Quick { &["quick"] } else { &["quick", "smallest"] };

@@ -1,17 +1,22 @@
 //! A figure's pictures.
 
 use tidegate_sim::{Estimate, FlowChoice};
+use toml::Value;
 
 use super::BadFigure;
-use super::definition::{PictureOf, SeriesOf};
-use super::points::{Point, Points, Slice, abscissa, joined, key, named};
+use super::definition::{PictureOf, Selection, SeriesOf};
+use super::points::{Point, Points, Slice, abscissa, common, joined, key, named};
 use crate::report::{self, AsPoint, Figure, REFERENCE, Series, SeriesKind, Spread};
 
 /// The picture with its curves.
 pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> {
     let mut categories = Vec::new();
-    let mut series = Vec::new();
-    for of in &picture.series {
+    let (mut series, mut all) = (Vec::new(), Vec::new());
+    let repeated = repeated(picture, points)?;
+    for of in &repeated {
+        if !of.of.is_empty() {
+            all.extend(points.chosen(slice(of))?);
+        }
         series.extend(
             curves(of, points, picture.bars.then_some(&mut categories))
                 .map_err(|error| BadFigure(format!("picture {}, series \"{}\": {error}", picture.name, of.name)))?,
@@ -19,40 +24,73 @@ pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> 
     }
     let spread = if picture.series.iter().any(|of| of.extremes) { Spread::Extremes } else { Spread::default() };
     Ok(Figure {
-        name: picture.name.clone(),
-        title: picture.title.clone(),
+        name: named(&picture.name, &common(&all)),
+        title: named(&picture.title, &common(&all)),
         x_axis: picture.x_axis.clone(),
         y_axis: picture.y_axis.clone(),
         series,
         spread,
         categories,
-        is_computed: false,
+        is_computed: !all.is_empty() && all.iter().all(|point| point.is_computed),
     })
+}
+
+/// The series, each of them once for each value of some axes.
+fn repeated(picture: &PictureOf, points: &Points) -> Result<Vec<SeriesOf>, BadFigure> {
+    let mut groups: Vec<Selection> = Vec::new();
+    for of in picture.series.iter().filter(|of| !of.of.is_empty()) {
+        for point in points.places(slice(of))? {
+            let mut group = Selection::new();
+            for axis in &picture.series_by {
+                group.insert(axis.clone(), Value::String(key(&point.keys, axis)?.text.clone()));
+            }
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+    }
+    if picture.series_by.is_empty() {
+        return Ok(picture.series.clone());
+    }
+    let of_group = |group: &Selection, of: &SeriesOf| SeriesOf {
+        r#where: of.r#where.clone().into_iter().chain(group.clone()).collect(),
+        ..of.clone()
+    };
+    Ok(groups.iter().flat_map(|group| picture.series.iter().map(move |of| of_group(group, of))).collect())
+}
+
+/// The points that a series is of.
+fn slice(of: &SeriesOf) -> Slice<'_> {
+    Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &of.beside }
 }
 
 /// The curves that a series describes.
 fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String>>) -> Result<Vec<Series>, BadFigure> {
-    if !of.paper.is_empty() {
-        let series = Series::paper(&of.name, &of.scheme, of.paper.iter().map(|[x, y]| (*x, *y)));
-        return Ok(vec![series.in_panel(&of.panel)]);
-    }
     if let Some(function) = &of.computed {
         let found = crate::special::curve(function, points).map_err(BadFigure)?;
         return Ok(vec![Series::new(&of.name, found).in_panel(&of.panel)]);
     }
-    let slice = Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &of.beside };
+    let paper = || Series::paper(&of.name, &of.scheme, of.paper.iter().map(|[x, y]| (*x, *y)));
+    if !of.paper.is_empty() && of.by.is_empty() {
+        return Ok(vec![paper().in_panel(&of.panel)]);
+    }
+    let slice = slice(of);
     let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
-    for point in points.chosen(slice)? {
+    for point in points.places(slice)? {
         let name = joined(&point.keys, &of.by)?;
         match groups.iter_mut().find(|group| group.0 == name) {
             Some(group) => group.1.push(point),
             None => groups.push((name, vec![point])),
         }
     }
+    if !of.paper.is_empty() {
+        let panels = groups.iter().map(|(_, group)| named(&of.panel, &group[0].keys));
+        return Ok(panels.map(|panel| paper().in_panel(panel)).collect());
+    }
     let mut curves = Vec::new();
     for (_, group) in groups {
         let mut places: Vec<(f64, Vec<Estimate>)> = Vec::new();
-        for point in &group {
+        for point in group.iter().filter(|point| point.absent.is_none() && !(of.ended_only && point.is_cut())) {
             let x = match &mut categories {
                 Some(categories) => category(&key(&point.keys, &of.x)?.text, categories),
                 None => abscissa(point, &of.x)?,
@@ -111,8 +149,9 @@ fn style(series: &mut Series, of: &SeriesOf, group: &[&Point]) {
     match of.scheme.as_str() {
         "" => {}
         "-" => (series.scheme, series.piggyback) = (String::new(), false),
-        scheme => scheme.clone_into(&mut series.scheme),
+        scheme if series.scheme == scheme => {}
+        scheme => (series.scheme, series.piggyback) = (scheme.to_owned(), false),
     }
-    series.piggyback |= of.piggyback;
+    series.piggyback = of.piggyback.unwrap_or(series.piggyback);
     series.kind = SeriesKind::Found;
 }

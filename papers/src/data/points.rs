@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use tidegate_sim::{Estimate, FlowChoice, Measurement, SimulationError};
 
 use super::BadFigure;
+use super::absent::Absent;
 use super::definition::{Selection, ValueOf};
 use super::expression::{BadExpression, Expression};
 use super::grid::Grid;
 use super::measures;
 use super::select::{Key, Take, is_chosen};
 use super::text::Named;
+use crate::run::case::Case;
 use crate::runs::Runs;
 use crate::workshop::Workshop;
 
@@ -19,12 +21,23 @@ use crate::workshop::Workshop;
 pub struct Point {
     /// Its value on each axis.
     pub keys: BTreeMap<String, Key>,
-    /// With every seed.
+    /// With every seed; of a point that is computed one that stands for none.
     pub runs: Runs,
     /// Those that it is compared with.
     pub reference: Option<Runs>,
     /// Its flow control, if it is a job.
     pub flow: Option<FlowChoice>,
+    /// Whether nothing was run: what is measured there are its keys.
+    pub is_computed: bool,
+    /// Why it is left out: then it counts only where tables and pictures have places for it.
+    pub absent: Option<Absent>,
+}
+
+impl Point {
+    /// Whether a run was ended before its programs had: then it has taken longer than it says.
+    pub fn is_cut(&self) -> bool {
+        self.runs.0.iter().any(|run| run.cut_us.is_some())
+    }
 }
 
 /// The points of all grids, by the grid's name.
@@ -44,7 +57,7 @@ impl Points {
     pub fn run(workshop: &Workshop<'_>, grids: &BTreeMap<String, Grid>) -> Result<Self, SimulationError> {
         let mut cases = Vec::new();
         for place in grids.values().flat_map(|grid| &grid.places) {
-            cases.push(place.case.clone());
+            cases.extend(place.case.clone());
             cases.extend(place.reference.clone());
         }
         let mut runs = workshop.run(&cases)?.into_iter();
@@ -53,9 +66,11 @@ impl Points {
         for (name, grid) in grids {
             let of = grid.places.iter().map(|place| Point {
                 keys: place.keys.clone(),
-                flow: place.case.flow_of_spec(),
-                runs: next(),
+                flow: place.case.as_ref().and_then(Case::flow_of_spec),
+                runs: place.case.as_ref().map_or_else(Runs::none, |_| next()),
                 reference: place.reference.as_ref().map(|_| next()),
+                is_computed: place.case.is_none() && place.absent.is_none(),
+                absent: place.absent,
             });
             points.insert(name.clone(), of.collect());
         }
@@ -76,8 +91,15 @@ impl Points {
         }
     }
 
-    /// Those of a slice.
+    /// Those of a slice that are not left out.
     pub fn chosen(&self, slice: Slice<'_>) -> Result<Vec<&Point>, BadExpression> {
+        let mut chosen = self.places(slice)?;
+        chosen.retain(|point| point.absent.is_none());
+        Ok(chosen)
+    }
+
+    /// All of a slice, with those that are left out.
+    pub fn places(&self, slice: Slice<'_>) -> Result<Vec<&Point>, BadExpression> {
         let mut chosen = Vec::new();
         for point in self.of(slice.runs)? {
             if is_chosen(&point.keys, slice.selection)? {
@@ -92,10 +114,10 @@ impl Points {
         if change.is_empty() {
             return Ok(None);
         }
-        for other in self.of(runs)? {
-            let alike = point.keys.iter().filter(|(axis, _)| !change.contains_key(*axis));
-            if is_chosen(&other.keys, change)? && alike.into_iter().all(|(axis, key)| other.keys.get(axis) == Some(key))
-            {
+        for other in self.of(runs)?.iter().filter(|other| other.absent.is_none()) {
+            let is_changed = |axis: &String, key: &Key| change.contains_key(key.of.as_ref().unwrap_or(axis));
+            let mut alike = point.keys.iter().filter(|(axis, key)| !is_changed(axis, key));
+            if is_chosen(&other.keys, change)? && alike.all(|(axis, key)| other.keys.get(axis) == Some(key)) {
                 return Ok(Some(other));
             }
         }
@@ -116,38 +138,69 @@ impl Points {
 
     /// The numbers of a value.
     pub fn value(&self, value: &ValueOf) -> Result<Named, BadFigure> {
-        if !value.numbers.is_empty() {
-            return Ok(Named { keys: Vec::new(), numbers: value.numbers.clone() });
-        }
         if let Some(function) = &value.computed {
             return crate::special::computed(function, self, value).map_err(BadFigure);
+        }
+        if !value.numbers.is_empty() {
+            return Ok(Named { keys: Vec::new(), numbers: value.numbers.clone() });
         }
         let of =
             value.of.as_deref().ok_or_else(|| BadFigure("a value has `of`, `numbers` or `computed`".to_owned()))?;
         let take = value.take.as_deref().map_or(Ok(Take::Mean), Take::parse)?;
         let slice = Slice { runs: value.runs.as_deref(), selection: &value.r#where, beside: &value.beside };
+        let of_seeds = value.of_seeds.as_deref().map(Take::parse).transpose()?;
+        let number = |point: &Point, along: &Option<String>| -> Result<(f64, f64), BadFigure> {
+            let each = self.estimate(slice, point, of)?;
+            let y = of_seeds.map_or(each.mean(), |take| take.of(&numbered(each.each())));
+            Ok((place(point, along)?, y))
+        };
         let mut named = Named::default();
-        let mut groups: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
-        for point in self.chosen(slice)? {
-            let name = joined(&point.keys, &value.each)?;
-            let x = match &value.along {
-                Some(axis) => key(&point.keys, axis)?.number.unwrap_or(f64::NAN),
-                None => 0.0,
+        for (name, points) in grouped(self.chosen(slice)?, &value.each)? {
+            let numbers: Result<Vec<(f64, f64)>, BadFigure> = match &value.first {
+                None => points.iter().map(|point| number(point, &value.along)).collect(),
+                Some(first) => {
+                    let take = first.take.as_deref().map_or(Ok(Take::Mean), Take::parse)?;
+                    let of_part = |(_, part): (String, Vec<&Point>)| {
+                        let numbers: Result<Vec<_>, BadFigure> =
+                            part.iter().map(|point| number(point, &first.along)).collect();
+                        Ok((place(part[0], &value.along)?, taken(take, &numbers?, first.along.is_some())))
+                    };
+                    grouped(points, &first.each)?.into_iter().map(of_part).collect()
+                }
             };
-            let y = self.estimate(slice, point, of)?.mean();
-            match groups.iter_mut().find(|group| group.0 == name) {
-                Some(group) => group.1.push((x, y)),
-                None => groups.push((name, vec![(x, y)])),
-            }
-        }
-        for (name, points) in groups {
-            // Of several points at one place along the axis the mean counts.
-            let points = if value.along.is_some() { merged(&points) } else { points };
             named.keys.push(name);
-            named.numbers.push(take.of(&points));
+            named.numbers.push(taken(take, &numbers?, value.along.is_some()));
         }
         Ok(named)
     }
+}
+
+/// Where along an axis a point is.
+fn place(point: &Point, along: &Option<String>) -> Result<f64, BadExpression> {
+    along.as_ref().map_or(Ok(0.0), |axis| Ok(key(&point.keys, axis)?.number.unwrap_or(f64::NAN)))
+}
+
+/// Points by the values of some axes, in the order in which these come.
+fn grouped<'a>(points: Vec<&'a Point>, axes: &[String]) -> Result<Vec<(String, Vec<&'a Point>)>, BadExpression> {
+    let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
+    for point in points {
+        let name = joined(&point.keys, axes)?;
+        match groups.iter_mut().find(|group| group.0 == name) {
+            Some(group) => group.1.push(point),
+            None => groups.push((name, vec![point])),
+        }
+    }
+    Ok(groups)
+}
+
+/// Numbers with their places in the list.
+fn numbered(numbers: &[f64]) -> Vec<(f64, f64)> {
+    numbers.iter().enumerate().map(|(place, number)| (place as f64, *number)).collect()
+}
+
+/// One number of many; of several at one place along the axis the mean counts.
+fn taken(take: Take, points: &[(f64, f64)], is_along: bool) -> f64 {
+    if is_along { take.of(&merged(points)) } else { take.of(points) }
 }
 
 /// Points by place, ascending; of several at one place the mean.
@@ -180,6 +233,13 @@ pub fn named(text: &str, keys: &BTreeMap<String, Key>) -> String {
     keys.iter().fold(text.to_owned(), |text, (axis, key)| text.replace(&format!("{{{axis}}}"), &key.text))
 }
 
+/// The keys that all points have in common.
+pub fn common(points: &[&Point]) -> BTreeMap<String, Key> {
+    let mut keys = points.first().map(|point| point.keys.clone()).unwrap_or_default();
+    keys.retain(|axis, key| points.iter().all(|point| point.keys.get(axis) == Some(&*key)));
+    keys
+}
+
 fn texts(keys: &BTreeMap<String, Key>) -> BTreeMap<&str, &str> {
     keys.iter().map(|(axis, key)| (axis.as_str(), key.text.as_str())).collect()
 }
@@ -190,6 +250,17 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
         let run: Option<&Measurement> = runs.0.get(seed).map(std::convert::AsRef::as_ref);
         run.map_or(Ok(f64::NAN), |run| measures::value(run, name))
     };
+    if let Some(name) = name.strip_prefix("matched_") {
+        let reference = point.reference.as_ref().and_then(|runs| runs.0.get(seed)).zip(point.runs.0.get(seed));
+        return reference.map_or(Ok(f64::NAN), |(reference, run)| measures::matched(run, reference, name));
+    }
+    if name == "flow.slots_per_peer" {
+        let Some(FlowChoice::Mailbox { slots_per_peer, .. }) = point.flow else { return Ok(0.0) };
+        return Ok(slots_per_peer.into());
+    }
+    if name == "seeds" {
+        return Ok(point.runs.0.len() as f64);
+    }
     if let Some(axis) = name.strip_prefix("axis.") {
         return Ok(key(&point.keys, axis)?.number.unwrap_or(f64::NAN));
     }
@@ -203,6 +274,9 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
         let reference =
             reference.ok_or_else(|| BadExpression(format!("reference.{name}: the runs have no `reference`")))?;
         return of(reference, name);
+    }
+    if point.is_computed {
+        return Ok(key(&point.keys, name)?.number.unwrap_or(f64::NAN));
     }
     of(&point.runs, name)
 }

@@ -13,6 +13,8 @@ use super::expression::BadExpression;
 pub struct Key {
     pub text: String,
     pub number: Option<f64>,
+    /// The axis whose variant has this as a further name.
+    pub of: Option<String>,
 }
 
 /// Units of sizes, in bytes, and of times, in microseconds.
@@ -32,7 +34,7 @@ const UNITS: &[(&str, f64)] = &[
 impl Key {
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Key { number: number(&text), text }
+        Key { number: number(&text), text, of: None }
     }
 }
 
@@ -107,6 +109,7 @@ fn compares(key: &Key, text: &str) -> Result<bool, BadExpression> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Take {
     Mean,
+    GeometricMean,
     Max,
     Min,
     Sum,
@@ -134,6 +137,7 @@ pub enum Take {
 /// Every word for [`Take`], and what it gives.
 pub const TAKES: &[(&str, &str)] = &[
     ("mean", "the mean"),
+    ("geometric_mean", "the geometric mean, of multiples"),
     ("max", "the largest"),
     ("min", "the smallest"),
     ("sum", "the sum"),
@@ -164,6 +168,7 @@ impl Take {
             || number(rest.trim()).ok_or_else(|| BadExpression(format!("take = \"{text}\": a number is needed")));
         Ok(match word {
             "mean" => Take::Mean,
+            "geometric_mean" => Take::GeometricMean,
             "max" => Take::Max,
             "min" => Take::Min,
             "sum" => Take::Sum,
@@ -198,6 +203,7 @@ impl Take {
         let (max, min) = (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
         match self {
             Take::Mean => values().sum::<f64>() / points.len().max(1) as f64,
+            Take::GeometricMean => (values().map(f64::ln).sum::<f64>() / points.len().max(1) as f64).exp(),
             Take::Max => max,
             Take::Min => min,
             Take::Sum => values().sum(),
@@ -275,6 +281,7 @@ mod tests {
         let of = |text: &str| Take::parse(text).unwrap().of(&points);
         assert_eq!((of("mean"), of("max"), of("last")), (14.25, 50.0, 1.0));
         assert_eq!((of("argmin"), of("argmax")), (64.0, 8.0));
+        assert!((of("geometric_mean") - 400_f64.powf(0.25)).abs() < 1e-12);
         assert_eq!((of("at_most_from 3"), of("first_at_most 3"), of("at_most_from 0")), (64.0, 24.0, f64::INFINITY));
         assert_eq!(of("mean_between 24..30"), 3.0);
         assert_eq!(Take::Slope.of(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]), 2.0);

@@ -6,49 +6,103 @@ use tidegate_sim::Estimate;
 use toml::Value;
 
 use super::BadFigure;
-use super::definition::{ColumnOf, Selection, TableOf};
-use super::points::{Points, Slice, key, named};
+use super::definition::{ColumnOf, ColumnValue, Selection, TableOf, TotalOf};
+use super::expression::{BadExpression, Expression};
+use super::points::{Points, Slice, common, key, named};
 use super::select::{Key, Take};
-use super::text::printed;
+use super::text::{self, Named, printed};
 use crate::report::Table;
 
-/// The table with its cells.
-pub fn filled(of: &TableOf, points: &Points) -> Result<Table, BadFigure> {
+/// The table with its cells; `text` puts the figure's values into one.
+pub fn filled(
+    of: &TableOf,
+    points: &Points,
+    text: &dyn Fn(&str) -> Result<String, BadFigure>,
+) -> Result<Table, BadFigure> {
     let bad = |error: BadFigure| BadFigure(format!("table {}: {error}", of.name));
-    let rows = values_of(of, points, &of.rows, &of.r#where).map_err(bad)?;
+    if !of.lines.is_empty() {
+        let heads: Vec<&str> = of.heads.iter().map(String::as_str).collect();
+        let mut table = Table::new(&of.name, &of.title, &heads);
+        for line in &of.lines {
+            let cells: Result<Vec<String>, BadFigure> = line.iter().map(|cell| text(cell)).collect();
+            table.row(cells.map_err(bad)?);
+        }
+        return Ok(table);
+    }
+    let rows = values_of(of, of.runs.as_deref(), points, &of.rows, &of.r#where).map_err(bad)?;
     let mut heads: Vec<String> = if of.heads.is_empty() { of.rows.clone() } else { of.heads.clone() };
     // A column, and the values of the axes that it is for.
     let mut columns: Vec<(&ColumnOf, BTreeMap<String, Key>)> = Vec::new();
-    for column in &of.columns {
-        for keys in values_of(of, points, &column.by, &joined(&of.r#where, &column.value.r#where)).map_err(bad)? {
+    let repeated = values_of(of, of.runs.as_deref(), points, &of.columns_by, &of.r#where).map_err(bad)?;
+    for (group, column) in repeated.iter().flat_map(|group| of.columns.iter().map(move |column| (group, column))) {
+        let runs = column.value.runs.as_deref().or(of.runs.as_deref());
+        let selection = joined(&joined(&of.r#where, &column.value.r#where), &selected(group));
+        for mut keys in values_of(of, runs, points, &column.by, &selection).map_err(bad)? {
+            keys.extend(group.clone());
             heads.push(named(&column.head, &keys));
             columns.push((column, keys));
         }
     }
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let mut table = Table::new(&of.name, &of.title, &heads);
+    let whole = Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &Selection::new() };
+    let all = points.places(whole).map_err(|error| bad(error.into()))?;
+    let [name, title] = [&of.name, &of.title].map(|text| named(text, &common(&all)));
+    let mut table = Table::new(&name, &title, &heads);
     for row in rows {
-        let mut cells: Vec<String> = of.rows.iter().map(|axis| row[axis].text.clone()).collect();
+        let mut cells: Vec<String> = match of.row.as_str() {
+            "" => of.rows.iter().map(|axis| row[axis].text.clone()).collect(),
+            of => vec![named(of, &row)],
+        };
         for (column, keys) in &columns {
-            let of_place = row.iter().chain(keys).map(|(axis, key)| (axis.clone(), Value::String(key.text.clone())));
-            let selection = joined(&joined(&of.r#where, &column.value.r#where), &of_place.collect());
-            cells.push(cell(of, column, &selection, points).map_err(bad)?);
+            cells.push(cell(of, column, &selected(row.iter().chain(keys)), points).map_err(bad)?);
+        }
+        table.row(cells);
+    }
+    for total in &of.totals {
+        let mut cells = vec![total.name.clone()];
+        cells.resize(heads.len() - columns.len(), String::new());
+        for (head, (column, keys)) in heads[cells.len()..].iter().zip(&columns) {
+            let has_it = total.columns.is_empty() || total.columns.iter().any(|wanted| wanted == head);
+            let cell = || total_cell(of, total, column, &selected(keys), points).map_err(bad);
+            cells.push(if has_it { cell()? } else { "–".to_owned() });
         }
         table.row(cells);
     }
     Ok(table)
 }
 
+/// The selection of what has these keys.
+fn selected<'a>(keys: impl IntoIterator<Item = (&'a String, &'a Key)>) -> Selection {
+    keys.into_iter().map(|(axis, key)| (axis.clone(), Value::String(key.text.clone()))).collect()
+}
+
+/// A cell of a row that makes one number of each column.
+fn total_cell(
+    of: &TableOf,
+    total: &TotalOf,
+    column: &ColumnOf,
+    place: &Selection,
+    points: &Points,
+) -> Result<String, BadFigure> {
+    let mut value = ColumnValue { take: Some(total.take.clone()), ..column.value.clone() };
+    if let Some(of) = &total.of {
+        value.of.clone_from(of);
+    }
+    let each = estimates(of, &value, &joined(&joined(&of.r#where, &value.r#where), place), points)?;
+    Ok(printed(number(&value, &each)?, total.digits.unwrap_or(column.digits)))
+}
+
 /// All combinations of the values of some axes, in the order in which points have them; one without any for no axes.
 fn values_of(
     of: &TableOf,
+    runs: Option<&str>,
     points: &Points,
     axes: &[String],
     selection: &Selection,
 ) -> Result<Vec<BTreeMap<String, Key>>, BadFigure> {
-    let slice = Slice { runs: of.runs.as_deref(), selection, beside: &Selection::new() };
+    let slice = Slice { runs, selection, beside: &Selection::new() };
     let mut all: Vec<BTreeMap<String, Key>> = Vec::new();
-    for point in points.chosen(slice)? {
+    for point in if of.absent { points.places(slice)? } else { points.chosen(slice)? } {
         let mut keys = BTreeMap::new();
         for axis in axes {
             keys.insert(axis.clone(), key(&point.keys, axis)?.clone());
@@ -65,28 +119,47 @@ fn joined(one: &Selection, other: &Selection) -> Selection {
     one.iter().chain(other).map(|(axis, value)| (axis.clone(), value.clone())).collect()
 }
 
-/// A cell; empty where no point is.
-fn cell(of: &TableOf, column: &ColumnOf, selection: &Selection, points: &Points) -> Result<String, BadFigure> {
-    let slice = Slice { runs: of.runs.as_deref(), selection, beside: &column.value.beside };
-    let chosen = points.chosen(slice)?;
-    if chosen.is_empty() {
-        return Ok(String::new());
-    }
+/// The points of a value of a column, and what is measured there.
+fn estimates(
+    of: &TableOf,
+    value: &ColumnValue,
+    selection: &Selection,
+    points: &Points,
+) -> Result<Vec<(f64, Estimate)>, BadFigure> {
+    let slice = Slice { runs: value.runs.as_deref().or(of.runs.as_deref()), selection, beside: &value.beside };
     let mut each = Vec::new();
-    for point in &chosen {
-        let x = column
-            .value
-            .along
-            .as_ref()
-            .map_or(Ok(0.0), |axis| key(&point.keys, axis).map(|key| key.number.unwrap_or(0.0)))?;
-        each.push((x, points.estimate(slice, point, &column.value.of)?));
+    for point in points.chosen(slice)? {
+        let place = |axis: &String| key(&point.keys, axis).map(|key| key.number.unwrap_or(0.0));
+        let x = value.along.as_ref().map_or(Ok(0.0), place)?;
+        each.push((x, points.estimate(slice, point, &value.of)?));
     }
-    let number = match &column.value.take {
-        Some(take) => {
-            Take::parse(take)?.of(&each.iter().map(|(x, estimate)| (*x, estimate.mean())).collect::<Vec<_>>())
-        }
-        None => each.iter().map(|(_, estimate)| estimate.mean()).sum::<f64>() / each.len() as f64,
-    };
+    Ok(each)
+}
+
+/// One number of them.
+fn number(value: &ColumnValue, each: &[(f64, Estimate)]) -> Result<f64, BadExpression> {
+    let means: Vec<(f64, f64)> = each.iter().map(|(x, estimate)| (*x, estimate.mean())).collect();
+    Ok(value.take.as_deref().map_or(Ok(Take::Mean), Take::parse)?.of(&means))
+}
+
+/// A cell; where no point is, why that is so, or nothing.
+fn cell(of: &TableOf, column: &ColumnOf, place: &Selection, points: &Points) -> Result<String, BadFigure> {
+    let base = joined(&of.r#where, &column.value.r#where);
+    if !column.text.is_empty() {
+        return text_cell(of, column, &base, place, points);
+    }
+    let selection = joined(&base, place);
+    let each = estimates(of, &column.value, &selection, points)?;
+    let runs = column.value.runs.as_deref().or(of.runs.as_deref());
+    let places = points.places(Slice { runs, selection: &selection, beside: &Selection::new() })?;
+    if each.is_empty() {
+        let why = places.iter().filter_map(|point| point.absent.filter(|_| of.absent)).min();
+        return Ok(why.map_or(String::new(), |why| why.to_string()));
+    }
+    let number = number(&column.value, &each)?;
+    if column.bound && places.iter().any(|point| point.is_cut()) {
+        return Ok(format!("over {}", printed(number, column.digits.saturating_sub(1))));
+    }
     let mut text = printed(number, column.digits);
     if column.plus_minus {
         let estimates: Vec<Estimate> = each.into_iter().map(|(_, estimate)| estimate).collect();
@@ -95,4 +168,33 @@ fn cell(of: &TableOf, column: &ColumnOf, selection: &Selection, points: &Points)
         }
     }
     Ok(text)
+}
+
+/// A cell that is a text; empty where one of its values has no point.
+fn text_cell(
+    of: &TableOf,
+    column: &ColumnOf,
+    base: &Selection,
+    place: &Selection,
+    points: &Points,
+) -> Result<String, BadFigure> {
+    let mut numbers = BTreeMap::new();
+    for (name, value) in &column.values {
+        let each = estimates(of, value, &joined(&joined(base, &value.r#where), place), points)?;
+        if each.is_empty() {
+            return Ok(String::new());
+        }
+        numbers.insert(name.as_str(), number(value, &each)?);
+    }
+    let runs = column.value.runs.as_deref().or(of.runs.as_deref());
+    let slice = Slice { runs, selection: &joined(base, place), beside: &Selection::new() };
+    let Some(first) = points.chosen(slice)?.into_iter().next() else { return Ok(String::new()) };
+    let lookup = |expression: &str| {
+        let value = |name: &str| {
+            let number = numbers.get(name).copied();
+            number.map(|number| vec![number]).ok_or_else(|| BadExpression(format!("there is no value {name}")))
+        };
+        Ok(Named { keys: Vec::new(), numbers: Expression::parse(expression)?.evaluate(&value)? })
+    };
+    Ok(text::filled(&named(&column.text, &first.keys), &lookup)?)
 }

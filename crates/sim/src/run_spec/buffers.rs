@@ -19,6 +19,7 @@ pub struct BufferFields {
     pub retry_timer: Option<Time>,
     pub pool_first: Option<u32>,
     pub pool_most: Option<u32>,
+    pub refusals_most: Option<u32>,
 }
 
 impl BufferFields {
@@ -38,7 +39,7 @@ impl BufferFields {
             retry_timer: self.retry_timer.map_or(usual.retry_timer, duration),
             pool_first: self.pool_first.unwrap_or(usual.pool_first.min(self.pool_most.unwrap_or(u32::MAX))),
             pool_most: self.pool_most.unwrap_or(usual.pool_most.max(self.pool_first.unwrap_or(0))),
-            ..usual
+            refusals_most: self.refusals_most.unwrap_or(usual.refusals_most),
         }
     }
 }
@@ -54,6 +55,11 @@ pub fn packets(text: &str) -> Result<u32, String> {
 pub fn growth(text: &str) -> Result<Growth, String> {
     let word = value::word(text, &["linear", "exponential"])?;
     Ok(if word == "linear" { Growth::Linear } else { Growth::Exponential })
+}
+
+/// `never`, or a number of refusals.
+pub fn refusals(text: &str) -> Result<u32, String> {
+    if text == "never" { Ok(u32::MAX) } else { value::positive(text) }
 }
 
 /// `never`, or a time.

@@ -212,12 +212,16 @@ impl Draft for BulkDraft {
             TechniqueName::Booking => self.block_bytes,
             _ => machine.unit_bytes.into(),
         };
-        let settings = Settings {
-            unit: self.unit.unwrap_or(usual),
-            window: self.window,
-            requests_per_round: self.requests,
-            ..Settings::default()
+        // Only what the technique reads differs from the defaults, so that equal jobs are equal.
+        let (window, requests) = match self.technique {
+            TechniqueName::Booking => (self.window, self.requests),
+            _ => (BulkDraft::new().window, BulkDraft::new().requests),
         };
+        let unit = match self.technique {
+            TechniqueName::Booking | TechniqueName::Interleave => self.unit.unwrap_or(usual),
+            _ => usual,
+        };
+        let settings = Settings { unit, window, requests_per_round: requests, ..Settings::default() };
         let (block_bytes, technique, watch) = (self.block_bytes, self.technique, self.watch);
         let job = BulkJob { pattern, block_bytes, technique, settings, watch };
         Ok(BulkSpec { machine, job, seed: self.seed })

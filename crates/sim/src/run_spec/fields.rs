@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::{BlockedSender, BulkOrder, NodeId, Rendezvous, Ways};
+use crate::{BlockedSender, BulkOrder, NodeId, Rendezvous, Time, Ways};
 use tidegate_flow::SchemeName;
 
 use super::buffers;
@@ -180,6 +180,13 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "flow" "pool_most" ""
         "With shared_window: the largest window; without it 4096, or `pool_first` if that is more" =>
             |d, t| d.buffers.pool_most = Some(number(t)?);
+    "flow" "refusals_most" ""
+        "With shared_window: after how many refusals of a message its sender may have the spare buffer, or never; without it \
+         8" => |d, t| d.buffers.refusals_most = Some(buffers::refusals(t)?);
+    "flow" "memory" ""
+        "Receive memory for a process: as many slots or buffers as fit; instead of slots_per_peer, buffers, buffers_most \
+         and pool_most. With growing, `buffers` says how many a connection has at the start" =>
+            |d, t| d.memory = Some(bytes(t)?);
     "flow" "adapter_credits" "true"
         "With rnr, preposted and growing: whether a sender's interface learns how many buffers a connection has left, and \
          sends no more messages than that, or one where it knows of none" =>
@@ -227,6 +234,9 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "workload" "repetitions" "3"
         "Repetitions that count; of a pattern, messages of each process" =>
             |d, t| d.benchmark.repetitions = positive(t)?;
+    "workload" "longer" "1"
+        "How many times as long the program is: multiplies its repetitions that count, or its iterations" =>
+            |d, t| d.longer = positive(t)?;
     "workload" "warm_up" "1" "Repetitions before the clock starts" => |d, t| d.benchmark.warm_up = number(t)?;
     "workload" "active" ""
         "How many of the first processes take part; the others wait in a barrier. Without it all do" =>
@@ -276,8 +286,8 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "run" "reference" "true"
         "Whether every run is compared with the same in mailboxes without end" => |d, t| d.reference = truth(t)?;
     "run" "time_most" ""
-        "When a run is ended if its programs have not ended before; without it never" =>
-            |d, t| d.config.time_most = time(t)?;
+        "When a run is ended if its programs have not ended before, or never; without it never" =>
+            |d, t| d.config.time_most = if t == "never" { Time::NEVER } else { time(t)? };
     "run" "checks" "false"
         "Whether all checkers watch: conservation of credits, mailbox bound, order, liveness. Slower" =>
             |d, t| d.config.checks = truth(t)?;

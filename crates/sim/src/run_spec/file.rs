@@ -73,6 +73,14 @@ pub struct ScenarioError {
     pub line: Option<usize>,
     /// What, and the remedy.
     pub what: String,
+    /// How many bytes `[flow] memory` needs at least, where it is too little.
+    pub needs_bytes: Option<u64>,
+}
+
+impl ScenarioError {
+    pub(super) fn new(line: Option<usize>, what: String) -> Self {
+        ScenarioError { line, what, needs_bytes: None }
+    }
 }
 
 impl fmt::Display for ScenarioError {
@@ -122,7 +130,7 @@ impl<D: Draft> Sweep<D> {
     pub(super) fn read_with(text: &str, folder: &Path, ignores: Ignored) -> Result<Self, ScenarioError> {
         let line = |place: &Range<usize>| line_at(text, place);
         let table = parse(text)?;
-        let given = collect(&table).map_err(|(place, what)| ScenarioError { line: Some(line(&place)), what })?;
+        let given = collect(&table).map_err(|(place, what)| ScenarioError::new(Some(line(&place)), what))?;
         let lines = given.iter().map(|given| (given.field, line(&given.place))).collect();
         let axes: Vec<&Given<D>> = given.iter().filter(|given| given.is_list).collect();
         let names = axes.iter().map(|axis| format!("{}.{}", axis.field.section, axis.field.name)).collect();
@@ -136,7 +144,7 @@ impl<D: Draft> Sweep<D> {
                     .map(|axis| format!("; the longest is [{}] {}", axis.field.section, axis.field.name))
                     .unwrap_or_default()
             );
-            return Err(ScenarioError { line: longest.map(|axis| line(&axis.place)), what });
+            return Err(ScenarioError::new(longest.map(|axis| line(&axis.place)), what));
         }
         for number in 0..count {
             let values = combination(&axes, number);
@@ -146,16 +154,16 @@ impl<D: Draft> Sweep<D> {
                 let Some(given) = given.iter().find(|given| std::ptr::eq(given.field, field)) else { continue };
                 let axis = axes.iter().position(|axis| std::ptr::eq(axis.field, field));
                 let value = axis.map_or(&given.values[0], |axis| &values[axis]);
-                (field.set)(&mut draft, value).map_err(|problem| ScenarioError {
-                    line: Some(line(&given.place)),
-                    what: format!("[{}] {} = {}: {problem}", field.section, field.name, shown(value)),
+                (field.set)(&mut draft, value).map_err(|problem| {
+                    let what = format!("[{}] {} = {}: {problem}", field.section, field.name, shown(value));
+                    ScenarioError::new(Some(line(&given.place)), what)
                 })?;
             }
             let scenario = draft.finish(folder).map_err(|refusal| sweep.refuse(refusal, &values))?;
             sweep.points.push((values, scenario));
         }
         match given.iter().find(|given| ignores.refuses() && sweep.is_idle(given)) {
-            Some(idle) => Err(ScenarioError { line: Some(line(&idle.place)), what: changes_nothing(idle, &given) }),
+            Some(idle) => Err(ScenarioError::new(Some(line(&idle.place)), changes_nothing(idle, &given))),
             None => Ok(sweep),
         }
     }
@@ -188,8 +196,8 @@ impl<D: Draft> Sweep<D> {
         if each.is_empty() { String::new() } else { format!(" (with {})", each.join(", ")) }
     }
 
-    fn refuse(&self, Refusal { fields, what }: Refusal, values: &[String]) -> ScenarioError {
-        ScenarioError { line: self.line_of(&fields), what: what + &self.with(values) }
+    fn refuse(&self, Refusal { fields, what, needs_bytes }: Refusal, values: &[String]) -> ScenarioError {
+        ScenarioError { line: self.line_of(&fields), what: what + &self.with(values), needs_bytes }
     }
 }
 
@@ -209,7 +217,7 @@ fn parse(text: &str) -> Result<DeTable<'_>, ScenarioError> {
     let line = |place: &Range<usize>| line_at(text, place);
     DeTable::parse(text)
         .map(toml::Spanned::into_inner)
-        .map_err(|error| ScenarioError { line: error.span().as_ref().map(line), what: not_toml(text, &error) })
+        .map_err(|error| ScenarioError::new(error.span().as_ref().map(line), not_toml(text, &error)))
 }
 
 /// The line where something stands, counted from 1.
@@ -234,7 +242,7 @@ pub(super) fn text(bytes: Vec<u8>) -> Result<String, ScenarioError> {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         let what = "this is not UTF-8: save the file as UTF-8 text".to_owned();
-        ScenarioError { line: Some(line), what }
+        ScenarioError::new(Some(line), what)
     })
 }
 

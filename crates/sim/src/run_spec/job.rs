@@ -9,9 +9,11 @@ use crate::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationErr
 use super::buffers::{self, BufferFields};
 use super::fields::FIELDS;
 use super::file::{Draft, Field, Sweep};
+use super::memory::Wishes;
 use super::refusal::{FieldName, Refusal};
 use super::workload::{self, Work};
 use crate::workload::nas::Variation;
+use tidegate_flow::SchemeName;
 
 /// One run that a file describes.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct Scenario {
     pub work: Work,
     /// Whether the run is compared with the same without flow control.
     pub reference: bool,
+    /// Whether `[flow] memory` decides how many slots or buffers there are.
+    pub is_fitted: bool,
 }
 
 /// A scenario that is being put together, field by field.
@@ -31,16 +35,18 @@ pub struct JobDraft {
     pub(super) sizes: Vec<u16>,
     pub(super) ways: Ways,
     pub(super) config: SimulationConfig,
-    pub(super) scheme: Option<tidegate_flow::SchemeName>,
+    pub(super) scheme: Option<SchemeName>,
     pub(super) slots_per_peer: u32,
     pub(super) credit_slots: u32,
     pub(super) piggyback: bool,
     pub(super) quota_most: Option<u32>,
     pub(super) buffers: BufferFields,
+    pub(super) memory: Option<u64>,
     pub(super) operation: String,
     pub(super) form: Option<String>,
     pub(super) radix: u32,
     pub(super) iterations: Option<u32>,
+    pub(super) longer: u32,
     pub(super) compute_rate: f64,
     pub(super) variation: Variation,
     pub(super) is_own_clock: bool,
@@ -67,16 +73,18 @@ impl Draft for JobDraft {
             sizes: vec![4, 4],
             ways: Ways::default(),
             config: SimulationConfig::extoll(topology),
-            scheme: Some(tidegate_flow::SchemeName::Dynamic),
+            scheme: Some(SchemeName::Dynamic),
             slots_per_peer: 64,
             credit_slots: 2,
             piggyback: true,
             quota_most: None,
             buffers: BufferFields::default(),
+            memory: None,
             operation: "alltoall".to_owned(),
             form: None,
             radix: 2,
             iterations: None,
+            longer: 1,
             compute_rate: 400.0,
             variation: Variation::AsPublished,
             is_own_clock: false,
@@ -92,7 +100,8 @@ impl Draft for JobDraft {
         }
     }
 
-    fn finish(self, folder: &Path) -> Result<Scenario, Refusal> {
+    fn finish(mut self, folder: &Path) -> Result<Scenario, Refusal> {
+        self.benchmark.repetitions = self.benchmark.repetitions.saturating_mul(self.longer);
         let sizes = &self.sizes;
         let nodes = sizes.iter().fold(1_u32, |nodes, &size| nodes.saturating_mul(u32::from(size)));
         let topology = match self.topology.as_str() {
@@ -104,32 +113,30 @@ impl Draft for JobDraft {
             _ => Topology::ideal(nodes),
         };
         let topology = topology.map_err(|error| Refusal::of_topology(&error))?;
-        let flow = match self.scheme {
-            None => FlowChoice::Unlimited,
-            Some(scheme) if scheme.lends().posts_buffers() => {
-                FlowChoice::Posted { scheme, buffers: self.buffers.of(scheme), piggyback: self.piggyback }
-            }
-            Some(scheme) => FlowChoice::Mailbox {
-                scheme,
-                slots_per_peer: self.slots_per_peer,
-                credit_slots: self.credit_slots,
-                piggyback: self.piggyback && scheme.has_credits(),
-                quota_most: self.quota_most,
-            },
-        };
-        let mut config = SimulationConfig { topology, flow, ..self.config.clone() };
+        let mut config = SimulationConfig { topology, ..self.config.clone() };
+        config.flow = self.flow(config.peers.unwrap_or(config.size().saturating_sub(1)))?;
         if self.free_credits {
             config.cost = config.cost.with_free_credits();
         }
         config.check().map_err(|error| Refusal::of_simulation(&error))?;
         let work = self.work(&config, folder)?;
-        Ok(Scenario { config, work, reference: self.reference })
-    }
-    fn heeds(scenario: &Scenario, field: &Field<Self>) -> bool {
-        field.section != "workload" || scenario.work.heeds(field.name)
+        Ok(Scenario { config, work, reference: self.reference, is_fitted: self.memory.is_some() })
     }
 
-    fn why_idle(_: &Field<Self>, values: impl Fn(FieldName) -> Option<String>) -> String {
+    fn heeds(scenario: &Scenario, field: &Field<Self>) -> bool {
+        let is_growing = matches!(scenario.config.flow, FlowChoice::Posted { scheme: SchemeName::Growing, .. });
+        match (field.section, field.name) {
+            ("workload", name) => scenario.work.heeds(name),
+            ("flow", "slots_per_peer" | "buffers_most" | "pool_most") => !scenario.is_fitted,
+            ("flow", "buffers") => !scenario.is_fitted || is_growing,
+            _ => true,
+        }
+    }
+
+    fn why_idle(field: &Field<Self>, values: impl Fn(FieldName) -> Option<String>) -> String {
+        if field.section == "flow" {
+            return "a run with [flow] memory, into which as many as fit are put: remove one of the two".to_owned();
+        }
         let operations = values(("workload", "operation")).unwrap_or_else(|| "alltoall".to_owned());
         format!("a run of {operations}: remove the field, or change [workload] operation or form")
     }
@@ -140,6 +147,21 @@ impl Draft for JobDraft {
 }
 
 impl JobDraft {
+    /// The flow control of a process with so many peers.
+    fn flow(&self, peers: u32) -> Result<FlowChoice, Refusal> {
+        let &JobDraft { credit_slots, piggyback, quota_most, slots_per_peer, .. } = self;
+        let Some(scheme) = self.scheme else { return Ok(FlowChoice::Unlimited) };
+        if let Some(bytes) = self.memory {
+            let wishes = Wishes { scheme, credit_slots, piggyback, quota_most, buffers: &self.buffers };
+            return wishes.fitted(peers, bytes);
+        }
+        if scheme.lends().posts_buffers() {
+            return Ok(FlowChoice::Posted { scheme, buffers: self.buffers.of(scheme), piggyback });
+        }
+        let piggyback = piggyback && scheme.has_credits();
+        Ok(FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most })
+    }
+
     /// Begins with a set of parameters: the fields that come after it change one of them each.
     pub(super) fn begin_with(&mut self, set: &str) {
         let of_cluster = |config: SimulationConfig| (config.topology.nodes() as u16, config);

@@ -11,6 +11,7 @@
 //! * `job.rs`, `fields.rs`: jobs, and their table of fields;
 //! * `fabric.rs`, `exchange.rs`: networks under load, exchanges, and theirs;
 //! * `bulk.rs`: jobs of bulk transfers, and theirs;
+//! * `memory.rs`: the slots or buffers that fit into `[flow] memory`;
 //! * `value.rs`: values with units;
 //! * `refusal.rs`: what the crates below refuse, in the words of the file;
 //! * `workload.rs`: operations by name and form, patterns of traffic, traces.
@@ -22,6 +23,7 @@ mod fabric;
 mod fields;
 mod file;
 mod job;
+mod memory;
 mod refusal;
 mod value;
 mod workload;
@@ -86,7 +88,7 @@ impl RunSpec {
     /// # Errors
     /// As [`File::read`], and if the text describes several runs.
     pub fn of_point(text: &str) -> Result<Self, ScenarioError> {
-        let several = || ScenarioError { line: None, what: "a list stands where one value is needed".to_owned() };
+        let several = || ScenarioError::new(None, "a list stands where one value is needed".to_owned());
         match File::read_with(text.into(), Path::new(""), Ignored::Allowed)? {
             File::Jobs(sweep) => one(sweep).map(|job| RunSpec::Job(Box::new(job))).ok_or_else(several),
             File::Fabrics(sweep) => one(sweep).map(RunSpec::Fabric).ok_or_else(several),

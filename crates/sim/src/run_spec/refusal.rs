@@ -21,6 +21,8 @@ pub struct Refusal {
     pub fields: Vec<FieldName>,
     /// What is wrong, and the remedy.
     pub what: String,
+    /// How many bytes `[flow] memory` needs at least, where it is too little.
+    pub needs_bytes: Option<u64>,
 }
 
 /// What the numbers of flow control are called in a file.
@@ -58,13 +60,13 @@ const PROCESSES: [FieldName; 3] = [("machine", "processes_per_node"), ("network"
 
 impl Refusal {
     pub fn new(fields: &[FieldName], what: String) -> Self {
-        Refusal { fields: fields.to_vec(), what }
+        Refusal { fields: fields.to_vec(), what, needs_bytes: None }
     }
 
     /// A refusal whose text names the fields that decide it between backticks, the most important one first.
     pub fn naming<D>(text: &str, fields: &[Field<D>]) -> Self {
         let (what, fields) = fields_named(text, fields);
-        Refusal { fields, what }
+        Refusal { fields, what, needs_bytes: None }
     }
 
     /// A refusal of a topology.
@@ -78,7 +80,7 @@ impl Refusal {
             SimulationError::Config(error) => of_setup(error),
             SimulationError::Endpoint(error) => of_endpoint(error),
             SimulationError::Network(error) => of_network(error),
-            other => Refusal { fields: Vec::new(), what: with_tables(&other.to_string()) },
+            other => Refusal::new(&[], with_tables(&other.to_string())),
         }
     }
 }
@@ -118,7 +120,7 @@ fn of_endpoint(error: &EndpointError) -> Refusal {
             [&[("flow", "receive_memory"), sizes], &peers[..]].concat()
         }
     };
-    Refusal { fields, what: error.named(&NAMES) }
+    Refusal::new(&fields, error.named(&NAMES))
 }
 
 fn of_network(error: &NetworkError) -> Refusal {
@@ -138,7 +140,7 @@ fn of_network(error: &NetworkError) -> Refusal {
             let known = |field: &&Field<JobDraft>| field.section == "network" && name.starts_with(field.name);
             let fields: Vec<FieldName> =
                 FIELDS.iter().find(known).into_iter().map(|field| (field.section, field.name)).collect();
-            Refusal { fields, what: format!("[network] {error}") }
+            Refusal::new(&fields, format!("[network] {error}"))
         }
         NetworkError::TooLarge => Refusal::new(
             &[topology[1], channels, buffers[0], buffers[1], ("network", "extraction_buffer_packets")],

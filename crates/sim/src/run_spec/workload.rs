@@ -259,11 +259,13 @@ impl Work {
         match (self, field) {
             (_, "operation") => true,
             (Work::Trace(_), field) => field == "trace",
-            (Work::Nas(..), field) => matches!(field, "form" | "iterations" | "compute_rate" | "variation" | "clock"),
-            (Work::Phases(_), field) => matches!(field, "phases" | "watched" | "bytes" | "repetitions"),
+            (Work::Nas(..), field) => {
+                matches!(field, "form" | "longer" | "iterations" | "compute_rate" | "variation" | "clock")
+            }
+            (Work::Phases(_), field) => matches!(field, "phases" | "watched" | "bytes" | "repetitions" | "longer"),
             (_, "amid_packets") => true,
             (Work::Traffic { pattern: Pattern::Incast { .. }, .. }, "root") => true,
-            (Work::Traffic { .. }, field) => matches!(field, "bytes" | "repetitions" | "window"),
+            (Work::Traffic { .. }, field) => matches!(field, "bytes" | "repetitions" | "longer" | "window"),
             (Work::Benchmark(benchmark), "window") => matches!(benchmark.operation, Operation::Stream { .. }),
             (Work::Mixed(benchmark), "mixed") => benchmark.warm_up > 0,
             (Work::Mixed(benchmark), field) => Work::Benchmark(*benchmark).heeds(field),
@@ -278,7 +280,7 @@ impl Work {
             // Where there is a root the time is that of the last process.
             (Work::Benchmark(_), "repetitions_per_root") => self.time_of() == TimeOf::LastProcess,
             (Work::Benchmark(benchmark), "bytes") => !matches!(benchmark.operation, Operation::Barrier(_)),
-            (Work::Benchmark(_), field) => matches!(field, "form" | "repetitions" | "warm_up" | "active"),
+            (Work::Benchmark(_), field) => matches!(field, "form" | "repetitions" | "longer" | "warm_up" | "active"),
         }
     }
 
@@ -432,13 +434,16 @@ impl JobDraft {
         if let Ok(benchmark) = name.parse() {
             let refusal = |field: &'static str, what: String| Refusal::new(&[("workload", field)], what);
             let class = self.form.as_deref().unwrap_or("A").parse().map_err(|why| refusal("form", why))?;
-            let nas = Nas {
+            let mut nas = Nas {
                 benchmark,
                 class,
                 iterations: self.iterations,
                 rate: self.compute_rate,
                 variation: self.variation,
             };
+            if self.longer > 1 {
+                nas.iterations = Some(nas.iterations().saturating_mul(self.longer));
+            }
             nas.check(size).map_err(|why| {
                 refusal("operation", format!("{why}: change [network] sizes or [machine] processes_per_node"))
             })?;

@@ -1,0 +1,83 @@
+//! P tables 1 and 2: what the rules of `static` say, taken from the flow control that runs under MPI.
+
+use std::collections::BTreeMap;
+
+use tidegate_flow::{Config, FlowControl, Instant, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
+
+use super::number;
+use crate::data::Key;
+
+/// Packets of a 2 KiB message with its 16-byte header.
+const MESSAGE_PACKETS: u32 = 37;
+/// Packets that a pair exchanges: enough for many rounds of every threshold here.
+const PACKETS: u32 = 1000;
+
+/// `static` with one peer.
+fn control(slots_per_peer: u32, credit_slots: u32) -> Result<FlowControl, String> {
+    let config = Config::new(SchemeName::Static, 1, slots_per_peer, credit_slots);
+    FlowControl::new(&config).map_err(|error| error.to_string())
+}
+
+/// What becomes of a sender that never looks at its mailbox before its last credit is spent, the worst case: it works,
+/// or it stops because the threshold was not reached (deadlock), or more credit packets wait for it than it has slots
+/// for (overflow). The receiver keeps up.
+fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
+    let (mut credits, mut retrieved) = (quota, 0);
+    for _ in 0..1000 {
+        let mut waiting = Vec::new();
+        for _ in 0..credits {
+            retrieved += 1;
+            if retrieved >= threshold {
+                waiting.push(retrieved);
+                retrieved = 0;
+            }
+        }
+        if waiting.len() > credit_slots as usize {
+            return "overflow";
+        }
+        credits = waiting.iter().sum();
+        if credits == 0 {
+            return "deadlock";
+        }
+    }
+    "works"
+}
+
+/// Of a `quota` and `credit_slots`: the thresholds of a running receiver and of the formulas (a) and (b), and the fate of
+/// a sender with each.
+pub(super) fn thresholds(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+    let (quota, slots) = (number(keys, "quota")?, number(keys, "credit_slots")?);
+    let running = control(quota + slots, slots)?.inspect().peers[0].thresholds[0];
+    let all = [("eq1", "fate_eq1", running), ("a", "fate_a", quota / slots + 1), ("b", "fate_b", quota / slots)];
+    let found = all.map(|(name, fate_name, threshold)| {
+        [(name, threshold.to_string()), (fate_name, fate(quota, slots, threshold).to_owned())]
+    });
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The fewest credits that a sender holds while its receiver keeps up with it.
+fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, String> {
+    let violation = |violation: tidegate_flow::Violation| violation.to_string();
+    let [mut sender, mut receiver] = [control(slots_per_peer, credit_slots)?, control(slots_per_peer, credit_slots)?];
+    let (mut least, peer) = (u32::MAX, PeerId(0));
+    for _ in 0..PACKETS {
+        sender.request(peer, 1, Instant::default()).into_credits().spend();
+        receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).map_err(violation)?;
+        while let Some(control) = receiver.poll_control() {
+            sender.handle_retrieved(peer, &control.packet).map_err(violation)?;
+        }
+        least = least.min(sender.credits(peer));
+    }
+    Ok(least)
+}
+
+/// Of `credit_slots`: the slots from which on a sender of 2 KiB messages no longer stalls, by eq. 5 and in a running pair.
+pub(super) fn without_stall(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+    let credit_slots = number(keys, "credit_slots")?;
+    let equation = slots_without_stall(MESSAGE_PACKETS, credit_slots).unwrap_or(u32::MAX);
+    let mut pair = 2 * credit_slots;
+    while credits_least(pair, credit_slots)? < MESSAGE_PACKETS {
+        pair += 1;
+    }
+    Ok(vec![("by_equation", equation.to_string()), ("by_pair", pair.to_string())])
+}
