@@ -87,6 +87,17 @@ impl Expression {
             }
         }
     }
+
+    /// All names in it.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Expression::Number(_) => Vec::new(),
+            Expression::Name(name) => vec![name],
+            Expression::Negative(of) => of.names(),
+            Expression::Binary(_, one, other) => [one.names(), other.names()].concat(),
+            Expression::Call(_, arguments) => arguments.iter().flat_map(Expression::names).collect(),
+        }
+    }
 }
 
 /// An operation on two lists, of which a single number goes with each place of the other.
