@@ -219,18 +219,6 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_name_at_which_a_pipe_stands_is_refused_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("report.html");
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let said = write_chosen(&path, "text").unwrap_err().to_string();
-        assert!(said.starts_with("it is a pipe, not a file: remove it"), "{said}");
-        fs::remove_file(&path).unwrap();
-        (0..2).for_each(|_| write_chosen(&path, "text").unwrap());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "text");
-    }
-
-    #[test]
     fn cells_with_commas_and_quotes_are_quoted() {
         let rows = [vec!["a,b".to_owned(), "say \"x\"".to_owned(), "plain".to_owned()]];
         assert_eq!(csv(&rows), "\"a,b\",\"say \"\"x\"\"\",plain\n");
