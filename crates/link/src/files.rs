@@ -21,7 +21,7 @@ use std::path::Path;
 
 /// With these, opening follows no link, waits for no writer or reader of a pipe, and takes no terminal.
 pub(crate) const OPEN_FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
-/// What helps against something that another user has put in the place of a file.
+/// The remedy against something that another user has put in the place of a file.
 const REMEDY: &str = "remove it, or name a folder that other users cannot write to";
 /// Files of one process and kind that a folder may have: finding the next free number is bounded.
 const NUMBERS_MOST: u32 = 1 << 16;

@@ -92,7 +92,7 @@ pub fn address_of(links: &Links, peer: PeerId) -> Option<Address> {
     of_peer.or_else(|| first.address_of_record(peer)).or_else(of_record)
 }
 
-/// Who a peer is, for people.
+/// The name of a peer, for people.
 pub fn name_of(links: &Links, peer: PeerId) -> Option<String> {
     match links.path(peer)? {
         Path::First(peer) => links.look_at_first().address_of(peer).map(|address| address.to_string()),

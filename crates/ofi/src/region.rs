@@ -22,12 +22,17 @@ pub struct Region {
     pub buffer: IoBuffer,
     /// What peers may do with it.
     pub access: Vec<Access>,
+    /// The application closes it, which may take a while: no further endpoint lets peers reach it.
+    pub is_closing: bool,
 }
 
 impl Region {
     /// Lets peers of this endpoint reach the region: by message, and directly where the link can do that. Writes that
     /// are to be counted have to come by message, because the target does not see direct ones.
     pub fn register(&self, key: u64, engine: &mut Engine, counts_writes: bool) {
+        if self.is_closing {
+            return;
+        }
         let mut spans = self.buffer.spans();
         if let (Some(span), None) = (spans.next(), spans.next()) {
             let grants = |access| self.access.contains(&access);

@@ -107,7 +107,7 @@ impl Recorder {
 /// be replaced.
 fn check_names(folder: &Path) -> Result<(), Failure> {
     let paths = [FACTS_FILE, SAMPLES_FILE, LAST_FILE].map(|name| folder.join(name));
-    let names = paths.iter().flat_map(|path| [path.clone(), beside(path)]);
+    let names = paths.iter().flat_map(|path| [path.clone(), draft_of(path)]);
     let Some(taken) = names.into_iter().find(|path| fs::symlink_metadata(path).is_ok()) else { return Ok(()) };
     let record = folder.display();
     Err(Failure::usage(match read_facts(folder) {
@@ -124,8 +124,8 @@ fn check_names(folder: &Path) -> Result<(), Failure> {
     }))
 }
 
-/// Where a file is written that is to replace another one.
-pub(super) fn beside(path: &Path) -> PathBuf {
+/// The name under which a file is written that is to replace another one.
+pub(super) fn draft_of(path: &Path) -> PathBuf {
     path.with_extension("new")
 }
 
@@ -142,11 +142,11 @@ fn remove(folder: &Path, is_made: bool) {
 /// Writes a whole file beside the present one, and puts it in its place: a reader sees the one or the other.
 fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
     let path = folder.join(name);
-    let beside = beside(&path);
+    let draft = draft_of(&path);
     let bytes = serde_json::to_vec(value)?;
-    let mut file = create_new(&beside).map_err(|error| named(&beside, error))?;
-    let written = file.write_all(&bytes).and_then(|()| replace(&path, &beside));
-    written.inspect_err(|_| _ = fs::remove_file(&beside)).map_err(|error| named(&path, error))
+    let mut file = create_new(&draft).map_err(|error| named(&draft, error))?;
+    let written = file.write_all(&bytes).and_then(|()| replace(&path, &draft));
+    written.inspect_err(|_| _ = fs::remove_file(&draft)).map_err(|error| named(&path, error))
 }
 
 /// What was run.
@@ -171,7 +171,7 @@ pub fn read_facts(folder: &Path) -> Result<Facts, Failure> {
     })
 }
 
-/// What was seen last; empty if nothing was written.
+/// The rows that were written last; empty if there are none.
 ///
 /// # Errors
 /// If it cannot be read, or another version has written it.
@@ -256,7 +256,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What another user puts into the folder while the program runs.
+    /// Puts something into the folder, as another user may while the program runs.
     fn plant(path: &Path, kind: &str) {
         match kind {
             "a folder" => fs::create_dir(path).unwrap(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Values;
 use super::facts::EndpointFacts;
-use super::folder::beside;
+use super::folder::draft_of;
 use super::samples::{self, Encoder, Event, Reader};
 use tidegate_link::files::{create_new, named, replace};
 
@@ -58,7 +58,7 @@ impl Writer {
         self.samples += 1;
         while self.samples > SAMPLES_LEAST && (self.bytes > self.bounds.bytes || self.samples > self.bounds.samples) {
             // Half a file would keep room from what is written at the end.
-            let thinned = self.thin().inspect_err(|_| _ = fs::remove_file(beside(&self.path)));
+            let thinned = self.thin().inspect_err(|_| _ = fs::remove_file(draft_of(&self.path)));
             thinned.map_err(|error| named(&self.path, error))?;
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Writer {
     /// Writes a file with every second sample, and puts it in the place of the present one.
     fn thin(&mut self) -> io::Result<()> {
         let mut reader = Reader::open(&self.path)?;
-        let path = beside(&self.path);
+        let path = draft_of(&self.path);
         let mut file = io::BufWriter::new(create_new(&path).map_err(|error| named(&path, error))?);
         let mut bytes = samples::file_header();
         let (mut encoder, mut seen, mut kept) = (Encoder::default(), 0_u64, 0);

@@ -95,7 +95,7 @@ impl<N: Network> FabricLink<N> {
         self.protocol.contact(peer)
     }
 
-    /// Who a peer is, for people.
+    /// The name of a peer, for people.
     pub fn name_of(&self, peer: PeerId) -> Option<String> {
         self.protocol.name_of(peer)
     }

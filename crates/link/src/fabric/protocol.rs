@@ -242,7 +242,7 @@ impl Protocol {
         self.look_up(place).map(|peer| peer.contact)
     }
 
-    /// Who the peer at a place is, for people.
+    /// The name of the peer at a place, for people.
     pub fn name_of(&self, place: PeerId) -> Option<String> {
         self.look_up(place).map(Peer::name)
     }

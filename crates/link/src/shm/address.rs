@@ -76,7 +76,7 @@ impl Address {
         self.tag
     }
 
-    /// What the names of all segments of a user begin with.
+    /// The beginning of the names of all segments of a user.
     pub(crate) fn prefix(uid: u32) -> String {
         format!("{FILE_NAME_START}{uid}-")
     }

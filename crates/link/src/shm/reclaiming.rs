@@ -9,7 +9,7 @@
 //! 3. All that is bounded ([`Effort::BOUNDED`]). It begins at a random place of the list, so that files that cannot be
 //!    removed keep no others from being found: the many ranks of a job, and the next job, look at other ones.
 //!
-//! What is left is only memory, and where that is lacking, or when a job has ended, somebody looks at everything
+//! Files that stay cost memory only. Where memory is lacking, and when a job has ended, everything is looked at
 //! ([`Effort::THOROUGH`]).
 
 use super::address::Address;

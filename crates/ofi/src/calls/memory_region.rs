@@ -76,7 +76,7 @@ unsafe fn register(
             if key == NO_KEY || regions.contains_key(&key) {
                 return Err(Errno(FI_ENOKEY));
             }
-            regions.insert(key, Region { buffer, access });
+            regions.insert(key, Region { buffer, access, is_closing: false });
             register_with_endpoints(&domain, key, entered);
             Ok(0)
         });
@@ -181,7 +181,12 @@ fn withdraw(region: &MemoryRegion) -> isize {
     let mut waits: Option<Vec<(Arc<Endpoint>, Copies)>> = None;
     loop {
         let outcome = domain.enter(|entered| {
-            let endpoints = domain.state.get(entered).endpoints.clone();
+            let state = domain.state.get(entered);
+            let endpoints = state.endpoints.clone();
+            // An endpoint that opens while this waits would let peers reach the region, and go on after the end.
+            if let Some(region) = state.regions.get_mut(&region.key) {
+                region.is_closing = true;
+            }
             let waits = waits.get_or_insert_with(|| {
                 let withdraw = |endpoint: &Arc<Endpoint>, entered: &mut Entered| {
                     let active = endpoint.state.get(entered).active.as_mut()?;

@@ -413,7 +413,7 @@ fn endpoints_that_open_at_the_same_time_share_the_range_out() {
 #[test]
 fn a_port_that_is_not_allowed_is_said_to_be() {
     with_each_library(|loader| {
-        // Not 1: other tests rely on it that nobody listens there.
+        // Not 1: other tests rely on that port, at which no process of any host listens.
         let wants = Wants { ports: "2-2".parse().ok(), ..WANTS };
         match Lower::open(loader, &"tcp/lo".parse().unwrap(), wants) {
             Ok(_) => println!("skipped: this user may listen at port 2"),

@@ -22,24 +22,28 @@ static void check_untouched(void)
 	}
 }
 
-/* Writes until that is refused, because the region or the endpoint is no more. */
-static int write_until_refused(void)
+/* Writes once. Returns the error, or 0. */
+static int write_to(fi_addr_t owner)
 {
 	struct fi_cq_tagged_entry entry;
 	char text[256];
-	for (;;) {
-		ssize_t outcome = fi_write(my.ep, memory, SIZE, NULL, my.peers[0], 0, KEY, memory);
-		if (outcome == -FI_EAGAIN) {
-			fi_cq_read(my.cq, NULL, 0);
-			continue;
-		}
-		if (outcome < 0)
-			return (int)-outcome;
-		while ((outcome = fi_cq_read(my.cq, &entry, 1)) == -FI_EAGAIN)
-			;
-		if (outcome == -FI_EAVAIL)
-			return next_error(text).err;
-	}
+	ssize_t outcome;
+	while ((outcome = fi_write(my.ep, memory, SIZE, NULL, owner, 0, KEY, memory)) == -FI_EAGAIN)
+		fi_cq_read(my.cq, NULL, 0);
+	if (outcome < 0)
+		return (int)-outcome;
+	while ((outcome = fi_cq_read(my.cq, &entry, 1)) == -FI_EAGAIN)
+		;
+	return outcome == -FI_EAVAIL ? next_error(text).err : 0;
+}
+
+/* Writes until that is refused, because the region or the endpoint is no more. */
+static int write_until_refused(void)
+{
+	int error;
+	while ((error = write_to(my.peers[0])) == 0)
+		;
+	return error;
 }
 
 /* fi_tidegate(7): "fi_close(3) of a memory region waits until no peer copies to or from it, and that of an endpoint until
@@ -95,6 +99,34 @@ static void *close_region(void *region)
 	return NULL;
 }
 
+/* An endpoint that opens while a region is being closed does not let the peer reach it either. */
+static void open_late(struct fid_ep **late)
+{
+	OK(fi_endpoint(my.domain, my.info, late, NULL));
+	OK(fi_ep_bind(*late, &my.av->fid, 0));
+	OK(fi_ep_bind(*late, &my.cq->fid, FI_TRANSMIT | FI_RECV));
+	OK(fi_enable(*late));
+}
+
+static void look_through(struct fid_ep *late)
+{
+	char name[64] = {0};
+	size_t length = sizeof name;
+	fi_addr_t address;
+	if (my.rank == 0) {
+		OK(fi_getname(&late->fid, name, &length));
+		write_all(1, name, sizeof name);
+		hear_from(1);
+		OK(fi_close(&late->fid));
+	} else {
+		read_all(0, name, sizeof name);
+		EQUAL(fi_av_insert(my.av, name, 1, &address, 0, NULL), 1);
+		EQUAL(write_to(address), FI_EACCES);
+		OK(fi_av_remove(my.av, &address, 1, 0));
+		write_all(0, "", 1);
+	}
+}
+
 /* fi_tidegate(7): "Other threads of the domain go on meanwhile."
  *
  * The peer is stopped, most times amid a write. */
@@ -111,6 +143,7 @@ static void stopped(void)
 		if (my.rank == 1) {
 			EQUAL(write_until_refused(), FI_EACCES);
 			meet(2);
+			look_through(NULL);
 			continue;
 		}
 		pthread_t closing;
@@ -119,6 +152,8 @@ static void stopped(void)
 		is_closed = false;
 		EQUAL(pthread_create(&closing, NULL, close_region, &region->fid), 0);
 		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+		struct fid_ep *late;
+		open_late(&late);
 		int calls = 0;
 		for (; !is_closed && calls < 50; calls++)
 			EQUAL(fi_cq_read(my.cq, &entry, 1), -FI_EAGAIN);
@@ -127,6 +162,7 @@ static void stopped(void)
 		EQUAL(pthread_join(closing, NULL), 0);
 		check_untouched();
 		meet(2);
+		look_through(late);
 		CHECK(round < 19 || waited > 0);
 	}
 }
