@@ -33,9 +33,7 @@ pub struct Experiment {
 /// Where findings come from.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// From the data structures themselves: size and noise do not matter.
-    Computed(fn() -> Result<Findings, SimulationError>),
-    /// The same from a search, whose time is of interest. It depends on the machine, so it is no part of a report, but
+    /// From a search, whose time is of interest. It depends on the machine, so it is no part of a report, but
     /// kept with the times of runs.
     Searched(fn() -> Result<Findings, SimulationError>),
     /// From runs of jobs.
@@ -47,7 +45,7 @@ enum Kind {
 }
 
 /// All experiments, once they have been read.
-static ALL: OnceLock<Vec<Experiment>> = OnceLock::new();
+static ALL: OnceLock<(Vec<Experiment>, &'static Figures)> = OnceLock::new();
 
 impl std::fmt::Debug for Experiment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -77,7 +75,11 @@ impl Experiment {
                 None => all.push(experiment),
             }
         }
-        let _ = ALL.set(all);
+        let place = |of: &Experiment| {
+            papers.papers.iter().find(|(paper, _)| paper.letter == of.paper()).map(|(paper, _)| paper.place)
+        };
+        all.sort_by_key(|experiment| place(experiment).unwrap_or(u32::MAX));
+        let _ = ALL.set((all, papers));
         Ok(())
     }
 
@@ -92,7 +94,15 @@ impl Experiment {
         {
             panic!("{error}");
         }
-        ALL.get().map_or(&[], Vec::as_slice)
+        ALL.get().map_or(&[], |(all, _)| all)
+    }
+
+    /// Who wrote the paper of that letter, and what it is called.
+    #[must_use]
+    pub fn source_of(letter: &str) -> Option<&'static str> {
+        let _ = Experiment::all();
+        let (paper, _) = ALL.get()?.1.papers.iter().find(|(paper, _)| paper.letter == letter)?;
+        Some(&paper.source)
     }
 
     /// The experiment of that name, whatever the case of its letters.
@@ -112,7 +122,7 @@ impl Experiment {
     pub fn is_simulated(&self) -> bool {
         match self.kind {
             Kind::Simulated(_) | Kind::Loaded(_) => true,
-            Kind::Computed(_) | Kind::Searched(_) => false,
+            Kind::Searched(_) => false,
             Kind::File(figure) => figure.is_simulated(),
         }
     }
@@ -122,12 +132,13 @@ impl Experiment {
     pub fn has_processes(&self) -> bool {
         match self.kind {
             Kind::Simulated(_) => true,
-            Kind::Computed(_) | Kind::Searched(_) | Kind::Loaded(_) => false,
+            Kind::Searched(_) | Kind::Loaded(_) => false,
             Kind::File(figure) => figure.is_simulated() && figure.has_processes(),
         }
     }
 
     /// Its file, without the ending.
+    #[cfg(test)]
     pub(crate) fn file_stem(&self) -> Option<std::path::PathBuf> {
         match self.kind {
             Kind::File(figure) => Some(Path::new(&figure.file).with_extension("")),
@@ -148,7 +159,7 @@ impl Experiment {
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
         let begin = Instant::now();
         let (findings, by_seed) = match self.kind {
-            Kind::Computed(findings) | Kind::Searched(findings) => (findings()?, Vec::new()),
+            Kind::Searched(findings) => (findings()?, Vec::new()),
             Kind::Simulated(findings) | Kind::Loaded(findings) => {
                 (findings(workshop)?, workshop.with_each_seed(findings)?)
             }
@@ -168,7 +179,7 @@ impl Experiment {
         let is_searched = match self.kind {
             Kind::Searched(_) => true,
             Kind::File(figure) => figure.is_searched(),
-            Kind::Computed(_) | Kind::Simulated(_) | Kind::Loaded(_) => false,
+            Kind::Simulated(_) | Kind::Loaded(_) => false,
         };
         let searched = is_searched.then(|| RunTime { run: SEARCH.to_owned(), seconds: searched });
         let (runs, older_runs) = workshop.take_used(searched);
@@ -193,20 +204,11 @@ impl Experiment {
     /// Asks the workshop for all runs, whatever comes of them.
     pub(crate) fn list_cases(&self, workshop: &Workshop<'_>) -> Result<(), SimulationError> {
         match self.kind {
-            Kind::Computed(_) | Kind::Searched(_) => Ok(()),
+            Kind::Searched(_) => Ok(()),
             Kind::Simulated(findings) | Kind::Loaded(findings) => findings(workshop).map(drop),
             Kind::File(figure) => figure.findings(workshop).map(drop),
         }
     }
-}
-
-pub(crate) const fn computed(
-    id: &'static str,
-    title: &'static str,
-    section: &'static str,
-    findings: fn() -> Result<Findings, SimulationError>,
-) -> Experiment {
-    Experiment { id, title, section, kind: Kind::Computed(findings) }
 }
 
 pub(crate) const fn simulated(

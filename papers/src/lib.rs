@@ -5,7 +5,6 @@
 //! * `run/`: what is run for a point of a figure, on what; `runs.rs`: one case with every seed;
 //! * `workshop.rs`: runs cases with every seed, in parallel, each once; `forecast.rs`: how long they take;
 //!   `progress.rs`: how they get on;
-//! * `curve.rs`: curves over the size of a mailbox, which most figures consist of;
 //! * `report.rs`: what an experiment found; `judge.rs`: statements judged again from the runs that a report holds;
 //!   `assumptions.rs`: what its machine assumes;
 //! * [`output`]: reports as text, pictures, files and a page;
@@ -16,7 +15,6 @@
 pub mod arguments;
 mod assumptions;
 pub mod command;
-mod curve;
 mod data;
 mod experiment;
 mod figures;
@@ -26,7 +24,7 @@ mod judge;
 mod moved;
 pub mod output;
 mod progress;
-mod record;
+pub mod record;
 mod report;
 mod run;
 mod runs;

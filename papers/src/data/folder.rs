@@ -16,6 +16,8 @@ use super::{BadFigure, Figure};
 pub struct PaperOf {
     /// The letter that its figures' names begin with; empty for comparisons that are of no paper.
     pub letter: String,
+    /// Its place among the papers.
+    pub place: u32,
     /// Who wrote it, its title, and where it appeared.
     pub source: String,
     /// Its figures, by the names of their files, in the order in which they are shown.

@@ -1,6 +1,5 @@
 //! The figures and tables of the papers, one file per figure or group of figures.
 //!
-//! * `p_*.rs`: those of P (Prades, Silla, Duato);
 //! * `l_*.rs`, `a_*.rs`: those of L (Liu, Panda) and A (Sur, Koop, Panda);
 //! * `r_*.rs`: those of R (Schneider and others), whose runs are networks under load;
 //! * `b_*.rs`: those of B (Brewer, Gauthier, Fox, Schuett), whose runs are jobs on other machines;
@@ -24,19 +23,6 @@ mod l_fig2_8;
 mod l_fig9_table1;
 mod l_flows;
 mod l_nas;
-mod p_fig10_15;
-mod p_fig14;
-mod p_fig16_17;
-mod p_fig18;
-mod p_fig19;
-mod p_fig20_27;
-mod p_fig24_26;
-mod p_fig4_5;
-mod p_fig6_7;
-mod p_fig9;
-mod p_table1;
-mod p_table2;
-mod p_table3;
 mod r_endpoints;
 mod r_fig1;
 mod r_fig4;
@@ -44,28 +30,10 @@ mod r_fig5;
 mod r_networks;
 mod r_theorem2;
 
-use crate::experiment::{Experiment, computed, loaded, searched, simulated};
+use crate::experiment::{Experiment, loaded, searched, simulated};
 
 /// All experiments, in the order of the papers.
 pub(crate) const ALL: &[Experiment] = &[
-    computed("P-table1", "Thresholds of eq. 1 and of two formulas that do not work", "§5.2, table 1", p_table1::run),
-    simulated("P-fig4", "Overhead of static in multi-pingpong", "§5.3, figure 4", p_fig4_5::overhead),
-    simulated("P-fig5", "Delayed sends of static in multi-pingpong", "§5.3, figure 5", p_fig4_5::delayed),
-    simulated("P-fig6", "Overhead of static in the all-to-all", "§5.3, figure 6", p_fig6_7::overhead),
-    simulated("P-fig7", "Delayed sends of static in the all-to-all", "§5.3, figure 7", p_fig6_7::delayed),
-    computed("P-table2", "Slots from which senders no longer stall (eq. 5)", "§5.3, table 2", p_table2::run),
-    simulated("P-fig9", "Static with and without piggybacking", "§5.4, figure 9", p_fig9::run),
-    simulated("P-fig10", "Four patterns under static", "§5.5, figure 10", p_fig10_15::static_credits),
-    computed("P-fig14", "Trace of dynamic", "§6.7, figure 14", p_fig14::run),
-    simulated("P-fig15", "Four patterns under dynamic", "§6.8, figure 15", p_fig10_15::dynamic_credits),
-    simulated("P-fig16", "What static's overhead consists of", "§7.1, figure 16", p_fig16_17::static_credits),
-    simulated("P-fig17", "What dynamic's overhead consists of", "§7.1, figure 17", p_fig16_17::dynamic_credits),
-    simulated("P-fig18", "All-to-all with a path within nodes", "§7.2, figure 18", p_fig18::run),
-    simulated("P-fig19", "Credits follow the phases of a program", "§7.3, figure 19", p_fig19::run),
-    simulated("P-fig20-23", "Intel MPI Benchmarks, 64 to 8 slots", "§7.4, figures 20–23", p_fig20_27::times),
-    simulated("P-fig24-26", "Scatterv, Reduce_scatter, Gatherv", "§7.4.1, figures 24–26", p_fig24_26::run),
-    simulated("P-fig27", "Mean overhead, Intel MPI Benchmarks", "§7.5, figure 27", p_fig20_27::mean_overhead),
-    simulated("P-table3", "Memory per receiver", "§7.5, table 3", p_table3::run),
     simulated("L-fig2", "Latency under three schemes", "§6.2.1, figure 2", l_fig2_8::latency),
     simulated("L-fig3-6", "Bandwidth of small messages, by window", "§6.2.2, figures 3–6", l_fig2_8::small_messages),
     simulated("L-fig7-8", "Bandwidth of 32 KiB, by window", "§6.2.2, figures 7–8", l_fig2_8::large_messages),

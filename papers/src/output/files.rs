@@ -41,6 +41,8 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<Vec<String>> {
     };
     let json = serde_json::to_value(report).map_err(io::Error::other)?;
     write_whole(&path_of(format!("{}.json", stem(report))), &(lines_of(&json, 0) + "\n"))?;
+    let record = crate::record::written(report).map_err(io::Error::other)?;
+    write_whole(&path_of(format!("{}.csv", stem(report))), &record)?;
     for table in &report.tables {
         let rows = std::iter::once(&table.columns).chain(&table.rows);
         write_whole(&path_of(format!("{}-table-{}.csv", stem(report), table.name)), &csv(rows))?;

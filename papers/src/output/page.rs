@@ -43,11 +43,11 @@ fn papers(reports: &[Report]) -> Vec<&str> {
 }
 
 /// Which paper a letter stands for.
-fn who(paper: &str) -> &'static str {
-    match paper {
-        "P" => {
-            "P is Prades, Silla, Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. "
-        }
+fn who(paper: &str) -> String {
+    if let Some(source) = Experiment::source_of(paper).filter(|_| !paper.is_empty()) {
+        return format!("{paper} is {source}. ");
+    }
+    let known = match paper {
         "L" => "L is Liu, Panda: Implementing Efficient and Scalable Flow Control Schemes in MPI over InfiniBand. ",
         "A" => "A is Sur, Koop, Panda: the paper on a receive window that adapts, over InfiniBand's shared queues. ",
         "R" => {
@@ -59,7 +59,8 @@ fn who(paper: &str) -> &'static str {
              whose nodes receive more dearly than they send. "
         }
         _ => "",
-    }
+    };
+    known.to_owned()
 }
 
 fn heading(papers: &[&str]) -> &'static str {
