@@ -23,10 +23,7 @@ pub fn filled(
     if !of.lines.is_empty() {
         let heads: Vec<&str> = of.heads.iter().map(String::as_str).collect();
         let mut table = Table::new(&of.name, &of.title, &heads);
-        for line in &of.lines {
-            let cells: Result<Vec<String>, BadFigure> = line.iter().map(|cell| text(cell)).collect();
-            table.row(cells.map_err(bad)?);
-        }
+        lines(&of.lines, &mut table, text).map_err(bad)?;
         return Ok(table);
     }
     let rows = values_of(of, of.runs.as_deref(), points, &of.rows, &of.r#where).map_err(bad)?;
@@ -68,7 +65,21 @@ pub fn filled(
         }
         table.row(cells);
     }
+    lines(&of.below, &mut table, text).map_err(bad)?;
     Ok(table)
+}
+
+/// Adds rows of texts.
+fn lines(
+    lines: &[Vec<String>],
+    table: &mut Table,
+    text: &dyn Fn(&str) -> Result<String, BadFigure>,
+) -> Result<(), BadFigure> {
+    for line in lines {
+        let cells: Result<Vec<String>, BadFigure> = line.iter().map(|cell| text(cell)).collect();
+        table.row(cells?);
+    }
+    Ok(())
 }
 
 /// The selection of what has these keys.
