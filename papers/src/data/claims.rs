@@ -92,3 +92,40 @@ impl Values<'_> {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workshop::Silent;
+
+    #[test]
+    fn explanations_have_values_too_and_reduced_forms_may_have_another_number_of_the_paper() {
+        let figure = r#"
+            id = "E-fig1"
+            title = "Two processes"
+            section = "in none of the papers"
+            values.two = { numbers = [2.0] }
+
+            [[claims]]
+            says = "There are two."
+            paper = "2"
+            holds = ["two equals 2"]
+            implied = "How many"
+
+            [[claims]]
+            says = "They are all."
+            paper = "all 2"
+            only = "full"
+            holds = ["two equals 2"]
+            otherwise = "Fewer"
+            reduced.paper = "all"
+        "#;
+        let sections = "# Two\n\n## How many\n\nAll {two:.0} of them.\n\n## Fewer\n\nThere are fewer.\n";
+        let figure = Figure::read("fig1.toml", figure, sections).unwrap();
+        let facts = |scale| figure.findings(&Workshop::new(scale, 1, Some(1), &Silent)).unwrap().facts;
+        let (full, quick) = (facts(Scale::Full), facts(Scale::Quick));
+        assert_eq!(full[0].explanation, "All 2 of them.");
+        assert_eq!((full[1].paper.as_str(), quick[1].paper.as_str()), ("all 2", "all"));
+        assert_eq!(quick[1].explanation, "There are fewer.");
+    }
+}

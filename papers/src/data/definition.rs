@@ -225,6 +225,9 @@ pub struct TableOf {
     /// Whether combinations that are left out have their rows too, and cells say why.
     #[serde(default)]
     pub absent: bool,
+    /// Rows of texts behind all others, as `lines`.
+    #[serde(default)]
+    pub below: Vec<Vec<String>>,
     /// Rows behind all others, each of which makes one number of a whole column.
     #[serde(default)]
     pub totals: Vec<TotalOf>,
@@ -332,7 +335,8 @@ pub struct ClaimOf {
     /// Values without which it cannot be tested: where one is nowhere, `otherwise` says why.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// The section of the figure's Markdown file that explains a difference; its cause has been tested.
+    /// The section of the figure's Markdown file that explains a difference; its cause has been tested. In these sections
+    /// values may stand between braces.
     #[serde(default)]
     pub because: String,
     /// The same of a cause that has not been tested.

@@ -310,6 +310,8 @@ fn combination(axes: &[Axis], mut number: usize) -> Vec<&Choice> {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_sim::FlowChoice;
+
     use super::*;
 
     #[test]
@@ -353,6 +355,32 @@ mod tests {
         };
         assert_eq!(repetitions(Scale::Full), [true, false]);
         assert_eq!(repetitions(Scale::Quick), [false, true]);
+    }
+
+    #[test]
+    fn a_variant_has_a_reference_of_its_own_and_is_changed_by_its_name_in_a_reduced_form() {
+        let text = r#"
+            flow.buffers = 1
+            reference.flow = { buffers = 100, buffers_most = 100 }
+            variants.scheme = [
+                { name = "rnr", flow = { scheme = "rnr", buffers_most = 1 } },
+                { name = "growing", flow = { scheme = "growing", buffers_most = 200 }, reference.flow.buffers_most = 1000 },
+            ]
+            smallest.variants.scheme.growing.flow.buffers_most = 20
+        "#;
+        let table: Table = toml::from_str(text).unwrap();
+        let most = |scale| {
+            let grid = Grid::read("one", &table, scale).unwrap();
+            let most = |case: &Option<Case>| match case.as_ref().and_then(Case::flow_of_spec) {
+                Some(FlowChoice::Posted { buffers, .. }) => buffers.per_connection_most,
+                _ => 0,
+            };
+            grid.places.iter().map(|place| [most(&place.case), most(&place.reference)]).collect::<Vec<_>>()
+        };
+        assert_eq!(most(Scale::Full), [[1, 100], [200, 1000]]);
+        assert_eq!(most(Scale::Smallest), [[1, 100], [20, 1000]]);
+        let unknown = toml::from_str(&text.replace("scheme.growing", "scheme.grown")).unwrap();
+        assert!(Grid::read("one", &unknown, Scale::Smallest).unwrap_err().0.contains("has a `name`"));
     }
 
     #[test]

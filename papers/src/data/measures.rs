@@ -103,8 +103,8 @@ pub fn value(run: &Measurement, name: &str) -> Result<f64, BadExpression> {
     Err(BadExpression(format!("nothing that is measured is called {name}{}", super::nearest(name, known))))
 }
 
-/// What processes noted beside what the same processes noted in the run that this one is compared with: `mean.LABEL`, of
-/// all of them together, or `most.LABEL`, of the one for which it is most.
+/// The numbers that processes noted, over those of the same processes in the run that this one is compared with:
+/// `mean.LABEL`, of all of them together, or `most.LABEL`, of the process for which it is most.
 ///
 /// # Errors
 /// If it is neither.
@@ -127,7 +127,26 @@ pub fn matched(run: &Measurement, reference: &Measurement, name: &str) -> Result
     }
 }
 
-/// An expression with the short names written out.
-pub fn written_out(text: &str) -> &str {
-    SHORT.iter().find(|(short, _)| *short == text.trim()).map_or(text, |(_, whole)| whole)
+/// What a short name stands for.
+pub fn written_out(name: &str) -> Option<&'static str> {
+    SHORT.iter().find(|(short, _)| *short == name).map(|(_, whole)| *whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_sim::Note;
+
+    #[test]
+    fn what_processes_noted_is_matched_by_rank() {
+        let run = |noted: &[(u32, f64)]| {
+            let note = |&(rank, value): &(u32, f64)| Note { rank, label: "time of one".to_owned(), index: 0, value };
+            Measurement { notes: noted.iter().map(note).collect(), ..Measurement::not_done() }
+        };
+        let (here, there) = (run(&[(0, 6.0), (2, 3.0)]), run(&[(0, 2.0), (1, 9.0), (2, 4.0)]));
+        assert_eq!(matched(&here, &there, "mean.time_of_one"), Ok(1.5));
+        assert_eq!(matched(&here, &there, "most.time_of_one"), Ok(3.0));
+        assert_eq!(matched(&here, &there, "mean.time_of_none"), Ok(1.0));
+        assert!(matched(&here, &there, "least.time_of_one").is_err());
+    }
 }

@@ -27,7 +27,7 @@ use tidegate_sim::SimulationError;
 
 pub(crate) use definition::ValueOf;
 pub(crate) use folder::Figures;
-pub(crate) use points::{Points, joined};
+pub(crate) use points::{Point, Points, joined};
 pub(crate) use select::{Key, is_chosen};
 pub(crate) use text::Named;
 

@@ -126,7 +126,7 @@ impl Points {
 
     /// An expression at a point, with each seed.
     pub fn estimate(&self, slice: Slice<'_>, point: &Point, of: &str) -> Result<Estimate, BadExpression> {
-        let expression = Expression::parse(measures::written_out(of))?;
+        let expression = Expression::parse(of)?;
         let beside = self.beside(slice.runs, point, slice.beside)?;
         let mut each = Vec::new();
         for seed in 0..point.runs.0.len() {
@@ -278,6 +278,10 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
     if point.is_computed {
         return Ok(key(&point.keys, name)?.number.unwrap_or(f64::NAN));
     }
+    if let Some(whole) = measures::written_out(name) {
+        let lookup = |name: &str| measured(point, beside, seed, name).map(|value| vec![value]);
+        return Ok(Expression::parse(whole)?.evaluate(&lookup)?.first().copied().unwrap_or(f64::NAN));
+    }
     of(&point.runs, name)
 }
 
@@ -290,4 +294,55 @@ pub fn abscissa(point: &Point, x: &str) -> Result<f64, BadExpression> {
             .ok_or_else(|| BadExpression(format!("{axis} = {} is no number", key.text)))
     };
     Ok(Expression::parse(x)?.evaluate(&number)?.first().copied().unwrap_or(f64::NAN))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Points of runs `all` with these values on the axes `job` and `window`, and the times of each seed.
+    pub fn points(each: &[(&str, &str, &[f64])]) -> Points {
+        let point = |(job, window, times): &(&str, &str, &[f64])| {
+            let axes = [("job", job), ("window", window)];
+            let run = |time: &f64| Arc::new(Measurement { time: *time, ..Measurement::default() });
+            Point {
+                keys: axes.map(|(axis, text)| (axis.to_owned(), Key::new(*text))).into(),
+                runs: Runs(times.iter().map(run).collect()),
+                reference: None,
+                flow: None,
+                is_computed: false,
+                absent: None,
+            }
+        };
+        Points(BTreeMap::from([("all".to_owned(), each.iter().map(point).collect())]))
+    }
+
+    fn value(text: &str) -> Named {
+        let points = points(&[
+            ("lu", "8", &[10.0, 12.0]),
+            ("lu", "16", &[20.0, 24.0]),
+            ("cg", "8", &[5.0, 5.0]),
+            ("cg", "16", &[5.0, 6.0]),
+        ]);
+        points.value(&toml::from_str(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_number_is_made_of_points_in_one_step_or_in_two() {
+        assert_eq!(value("of = 'time_us'").numbers, [(11.0 + 22.0 + 5.0 + 5.5) / 4.0]);
+        let each = value("of = 'time_us'\neach = ['job']\ntake = 'max'");
+        assert_eq!((each.keys, each.numbers), (vec!["lu".to_owned(), "cg".to_owned()], vec![22.0, 5.5]));
+        let spread = value("of = 'time_us'\ntake = 'max'\nfirst = { each = ['job'], take = 'min' }");
+        assert_eq!(spread.numbers, [11.0]);
+        let along = value("of = 'time_us'\ntake = 'argmax'\nalong = 'window'\nfirst = { each = ['window'] }");
+        assert_eq!(along.numbers, [16.0]);
+    }
+
+    #[test]
+    fn seeds_of_a_point_can_count_for_more_than_their_mean() {
+        assert_eq!(value("of = 'time_us'\neach = ['job']\ntake = 'max'\nof_seeds = 'spread'").numbers.len(), 2);
+        assert_eq!(value("of = 'time_us'\nwhere = { job = 'lu', window = 16 }\nof_seeds = 'max'").numbers, [24.0]);
+    }
 }

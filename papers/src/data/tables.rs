@@ -23,10 +23,7 @@ pub fn filled(
     if !of.lines.is_empty() {
         let heads: Vec<&str> = of.heads.iter().map(String::as_str).collect();
         let mut table = Table::new(&of.name, &of.title, &heads);
-        for line in &of.lines {
-            let cells: Result<Vec<String>, BadFigure> = line.iter().map(|cell| text(cell)).collect();
-            table.row(cells.map_err(bad)?);
-        }
+        lines(&of.lines, &mut table, text).map_err(bad)?;
         return Ok(table);
     }
     let rows = values_of(of, of.runs.as_deref(), points, &of.rows, &of.r#where).map_err(bad)?;
@@ -68,7 +65,21 @@ pub fn filled(
         }
         table.row(cells);
     }
+    lines(&of.below, &mut table, text).map_err(bad)?;
     Ok(table)
+}
+
+/// Adds rows of texts.
+fn lines(
+    lines: &[Vec<String>],
+    table: &mut Table,
+    text: &dyn Fn(&str) -> Result<String, BadFigure>,
+) -> Result<(), BadFigure> {
+    for line in lines {
+        let cells: Result<Vec<String>, BadFigure> = line.iter().map(|cell| text(cell)).collect();
+        table.row(cells?);
+    }
+    Ok(())
 }
 
 /// The selection of what has these keys.
@@ -197,4 +208,96 @@ fn text_cell(
         Ok(Named { keys: Vec::new(), numbers: Expression::parse(expression)?.evaluate(&value)? })
     };
     Ok(text::filled(&named(&column.text, &first.keys), &lookup)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::points::tests::points;
+    use super::{TableOf, filled};
+    use crate::data::Figure;
+    use crate::report::Table;
+    use crate::workshop::{Scale, Silent, Workshop};
+
+    const FIGURE: &str = r#"
+        id = "E-table1"
+        title = "Two processes"
+        section = "in none of the papers"
+
+        [common.pair]
+        machine.processes_per_node = 1
+        network.sizes = "2"
+        flow = { memory = ["128 B", "64 KiB"], scheme = ["none", "rnr"] }
+        workload = { operation = "exchange", bytes = 64, repetitions = 1 }
+        reference = { flow.scheme = "unlimited", run.time_most = "never" }
+        unfit = "leave"
+
+        [runs.whole]
+        with = "pair"
+        variants.job = [{ name = "whole" }]
+        too_long = [{ memory = "128 B", scheme = "none" }]
+
+        [runs.cut]
+        with = "pair"
+        variants.job = [{ name = "cut" }]
+        run.time_most = "1 us"
+
+        [[tables]]
+        runs_each = ["whole", "cut"]
+        name = "table-{job}"
+        title = "Multiples of the {job} job"
+        rows = ["memory"]
+        absent = true
+        columns = [{ head = "{scheme}", by = ["scheme"], of = "multiple", digits = 2, bound = true }]
+        totals = [{ name = "mean", take = "geometric_mean", columns = ["none"] }]
+    "#;
+
+    fn tables() -> Vec<Table> {
+        let figure = Figure::read("table1.toml", FIGURE, "# Two processes").unwrap();
+        figure.findings(&Workshop::new(Scale::Smallest, 1, Some(1), &Silent)).unwrap().tables
+    }
+
+    #[test]
+    fn cells_say_what_was_not_run_and_which_numbers_are_bounds() {
+        let tables = tables();
+        let [whole, cut] = &tables[..] else { panic!("{tables:?}") };
+        assert_eq!((whole.name.as_str(), cut.title.as_str()), ("table-whole", "Multiples of the cut job"));
+        assert_eq!(whole.columns, ["memory", "none", "rnr"]);
+        assert_eq!(whole.rows[0], ["128 B", "not run", "needs 3 KiB"]);
+        assert!(whole.rows[1][1].parse::<f64>().is_ok(), "{whole:?}");
+        assert!(cut.rows[0][1].starts_with("over 0.") && cut.rows[0][2] == "needs 3 KiB", "{cut:?}");
+    }
+
+    #[test]
+    fn a_total_is_one_number_of_a_column_or_a_dash() {
+        let tables = tables();
+        assert_eq!(tables[0].rows[2], ["mean", &tables[0].rows[1][1], "–"]);
+    }
+
+    fn written_out(text: &str) -> Table {
+        let points = points(&[("lu", "8", &[10.0]), ("lu", "16", &[20.0]), ("cg", "8", &[4.0]), ("cg", "16", &[5.0])]);
+        let table: TableOf = toml::from_str(&format!("name = 'of'\ntitle = 'Of'\n{text}")).unwrap();
+        filled(&table, &points, &|text| Ok(text.replace("{mean}", "9.8"))).unwrap()
+    }
+
+    #[test]
+    fn columns_are_repeated_and_first_cells_are_texts() {
+        let table = written_out(
+            r#"
+            rows = ["window"]
+            row = "8–{window}"
+            heads = ["windows"]
+            columns_by = ["job"]
+            columns = [{ head = "{job}", of = "time_us" }, { head = "{job}, halved", of = "time_us / 2", digits = 1 }]
+            "#,
+        );
+        assert_eq!(table.columns, ["windows", "lu", "lu, halved", "cg", "cg, halved"]);
+        assert_eq!(table.rows, [["8–8", "10", "5.0", "4", "2.0"], ["8–16", "20", "10.0", "5", "2.5"]]);
+    }
+
+    #[test]
+    fn rows_can_be_written_out() {
+        let table = written_out("heads = ['what', 'here']\nlines = [['mean', '{mean} µs'], ['told', 'nothing']]");
+        assert_eq!(table.columns, ["what", "here"]);
+        assert_eq!(table.rows, [["mean", "9.8 µs"], ["told", "nothing"]]);
+    }
 }

@@ -3,8 +3,10 @@
 //! A file asks for it by `special = "NAME"` ([`findings`]), in a value by `computed = "NAME"` ([`computed`]), in a curve by
 //! `computed = "NAME"` ([`curve`]), or in runs, which are none then, by `computed = "NAME"` ([`point`]).
 
+mod busy;
 mod credit_rules;
 mod fall;
+mod match_bits;
 mod memory;
 mod phases;
 mod piggyback;
@@ -30,9 +32,10 @@ type CurveOf = fn(&Points) -> Result<Vec<(f64, f64)>, String>;
 type PointOf = fn(&BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String>;
 
 /// Whole additions to figures.
-const FINDINGS: &[(&str, FindingsOf)] = &[("credits_over_phases", phases::picture)];
+const FINDINGS: &[(&str, FindingsOf)] = &[("busy_senders", busy::pictures), ("credits_over_phases", phases::picture)];
 /// Numbers of claims.
 const NUMBERS: &[(&str, NumbersOf)] = &[
+    ("most_senders_busy", busy::long),
     ("fall_leaves", fall::leaves),
     ("fall_stable", fall::stable),
     ("fall_slope_before", fall::slope_before),
@@ -56,6 +59,8 @@ const POINTS: &[(&str, PointOf)] = &[
     ("trace_of_dynamic", trace::step),
     ("static_and_dynamic_alike", trace::alike),
     ("receiver_memory", memory::receiver),
+    ("match_bits", match_bits::search),
+    ("circle", match_bits::circle),
 ];
 
 fn found<T: Copy>(all: &[(&str, T)], name: &str) -> Result<T, String> {

@@ -100,7 +100,8 @@ pub const BULK_FIELDS: &[Field<BulkDraft>] = fields! {
         "cyclic_shift (a block to each other node), random (blocks to random nodes), partners (to the node whose number \
          differs in a bit), or one_way (from node 0 to one)" =>
         |d, t| d.pattern = word(t, &["cyclic_shift", "random", "partners", "one_way"])?.to_owned();
-    "count" "1" "How many shifts or random blocks; the bit of partners; the receiver of one_way" =>
+    "count" "1"
+        "How many shifts or random blocks; the value of the bit of partners (1, 2, 4, …); the receiver of one_way" =>
         |d, t| d.count = Some(number(t)?);
     "total" ""
         "With cyclic_shift and random, instead of count: how many bytes a node sends in all, to the next whole number of \
@@ -200,7 +201,7 @@ impl Draft for BulkDraft {
             _ => BulkPattern::CyclicShift { passes: self.count(u64::from(nodes) - 1) },
         };
         let is_possible = match pattern {
-            BulkPattern::Partners { bit } => bit < 32 && nodes.is_power_of_two() && 1 << bit < nodes,
+            BulkPattern::Partners { bit } => bit.is_power_of_two() && nodes.is_power_of_two() && bit < nodes,
             BulkPattern::OneWay { to } => (1..nodes).contains(&to),
             BulkPattern::Random { blocks: count } | BulkPattern::CyclicShift { passes: count } => count > 0,
         };

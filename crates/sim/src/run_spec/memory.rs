@@ -121,6 +121,50 @@ mod tests {
         assert!(fitted(SchemeName::Rnr, 1024, 4096 * KIB).is_ok(), "4 MiB are one buffer for each connection");
     }
 
+    /// How the papers' comparison of all schemes divided memory before a file could say it, which its published numbers
+    /// depend on.
+    fn as_in_the_comparison(scheme: SchemeName, processes: u32, bytes: u64) -> Result<FlowChoice, Option<u64>> {
+        const BUFFER_BYTES: u64 = 2072;
+        let (peers, usual) = (u64::from(processes) - 1, Buffers { packets: 37, ..Buffers::of(scheme) });
+        let posted = |buffers| Ok(FlowChoice::Posted { scheme, buffers, piggyback: true });
+        if scheme == SchemeName::SharedWindow {
+            let pool_most = Buffers::pool_most_within((bytes / BUFFER_BYTES) as u32);
+            let pool_first = usual.pool_first.min(pool_most);
+            return if pool_most == 0 {
+                Err(Some(3 * BUFFER_BYTES))
+            } else {
+                posted(Buffers { pool_first, pool_most, ..usual })
+            };
+        }
+        if scheme.lends().posts_buffers() {
+            let each = (bytes / BUFFER_BYTES / peers) as u32;
+            let first = if scheme == SchemeName::Growing { 1 } else { each };
+            let buffers = Buffers { per_connection: first, per_connection_most: each, ..usual };
+            return if each == 0 { Err(Some(peers * BUFFER_BYTES)) } else { posted(buffers) };
+        }
+        let slots_per_peer = (bytes / 64 / peers) as u32;
+        let credit_slots = if slots_per_peer >= 4 { 2 } else { 1 };
+        let fits = |slots, credits| Config::new(scheme, peers as u32, slots, credits).regions().is_ok();
+        if slots_per_peer == 0 || !fits(slots_per_peer, credit_slots) {
+            return Err((1..64).find(|slots| fits(*slots, 1)).map(|slots| u64::from(slots) * peers * 64));
+        }
+        let piggyback = scheme.has_credits();
+        Ok(FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most: None })
+    }
+
+    #[test]
+    fn all_schemes_get_what_the_comparison_gave_them() {
+        for scheme in SchemeName::OFFERED {
+            for processes in [2, 16, 21, 64, 128, 1024] {
+                for bytes in [0, 64, 4, 8, 10, 20, 32, 80, 127, 128, 320, 512, 4096].map(|kib| kib * KIB) {
+                    let (now, then) =
+                        (fitted(*scheme, processes, bytes), as_in_the_comparison(*scheme, processes, bytes));
+                    assert_eq!(now, then, "{scheme}, {processes} processes, {bytes} bytes");
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_least_memory_that_a_refusal_names_is_enough() {
         for scheme in SchemeName::OFFERED {
