@@ -1,5 +1,5 @@
-//! What came out of a figure, as one CSV file beside the figure's own: so that results can be read, compared line by line
-//! and drawn again without runs.
+//! What came out of a figure, as one CSV file beside the figure's own: so that results can be read, compared line by
+//! line and drawn again without runs.
 //!
 //! The first field of a line says what it is:
 //!

@@ -96,7 +96,7 @@ impl Values<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workshop::Silent;
+    use crate::progress::Silent;
 
     #[test]
     fn explanations_have_values_too_and_reduced_forms_may_have_another_number_of_the_paper() {

@@ -335,8 +335,8 @@ pub struct ClaimOf {
     /// Values without which it cannot be tested: where one is nowhere, `otherwise` says why.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// The section of the figure's Markdown file that explains a difference; its cause has been tested. In these sections
-    /// values may stand between braces.
+    /// The section of the figure's Markdown file that explains a difference; its cause has been tested. In these
+    /// sections values may stand between braces.
     #[serde(default)]
     pub because: String,
     /// The same of a cause that has not been tested.

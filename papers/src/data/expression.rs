@@ -1,8 +1,8 @@
 //! Arithmetic as the figures' files have it: `100 * (time_us / reference.time_us - 1)`.
 //!
 //! Every value is a list of numbers, mostly of one. An operator between two lists works place by place, a single number
-//! works with each place of a list, and functions of one argument ([`FUNCTIONS`]) make one number of a list. There are no
-//! conditions and no assignments.
+//! works with each place of a list, and functions of one argument ([`FUNCTIONS`]) make one number of a list. There are
+//! no conditions and no assignments.
 
 use std::fmt;
 

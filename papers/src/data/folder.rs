@@ -1,7 +1,7 @@
 //! [`Figures`]: the folder that figures are read from.
 //!
-//! A folder has one folder for each paper, with a file `paper.toml` ([`PaperOf`]) and the files of its figures: for each
-//! `NAME.toml`, and `NAME.md` beside it.
+//! A folder has one folder for each paper, with a file `paper.toml` ([`PaperOf`]) and the files of its figures: for
+//! each `NAME.toml`, and `NAME.md` beside it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,20 +3,21 @@
 //! Fields are those of a file for `tidegate sim`, with their sections: `workload.bytes = 2044`. Beside them stand
 //!
 //! * lists: an axis of the sweep, named as its field; all combinations are run;
-//! * `variants.AXIS`, a list of tables: an axis whose values are named (`name = "…"`) and change several fields each; other
-//!   single values of a table (`processes = 1024`) are further names of that variant: each counts as an axis of its own;
-//! * `reference`, a table of fields: the run that each point is compared with, which has these fields instead; a variant's own
-//!   `reference` adds to them;
+//! * `variants.AXIS`, a list of tables: an axis whose values are named (`name = "…"`) and change several fields each;
+//!   other single values of a table (`processes = 1024`) are further names of that variant: each counts as an axis of
+//!   its own;
+//! * `reference`, a table of fields: the run that each point is compared with, which has these fields instead; a
+//!   variant's own `reference` adds to them;
 //! * `with`, the name of a table of `[common]`: the runs begin with all of it;
 //! * `skip`, a list of selections: combinations that are left out;
 //! * `too_long`, a list of selections: combinations that are left out and of which tables may say `not run`;
-//! * `unfit = "leave"`: combinations with too little `[flow] memory` for their scheme are left out, and tables may say how
-//!   much it needs; without it they are errors;
+//! * `unfit = "leave"`: combinations with too little `[flow] memory` for their scheme are left out, and tables may say
+//!   how much it needs; without it they are errors;
 //! * `except`, a list of tables: combinations that are as `where` says have these fields instead;
-//! * `computed`, a function of `special/`: nothing is run; each combination's fields are handed to it, and what it gives
-//!   counts as further axes;
-//! * `quick` and `smallest`, tables of all of that: what is different in the reduced forms. Lists are replaced as a whole; what
-//!   changes of a variant alone stands under its name: `variants.benchmark.LU.workload.iterations = 25`.
+//! * `computed`, a function of `special/`: nothing is run; each combination's fields are handed to it, and what it
+//!   gives counts as further axes;
+//! * `quick` and `smallest`, tables of all of that: what is different in the reduced forms. Lists are replaced as a
+//!   whole; what changes of a variant alone stands under its name: `variants.benchmark.LU.workload.iterations = 25`.
 
 use std::collections::BTreeMap;
 

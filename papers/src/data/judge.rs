@@ -9,8 +9,8 @@
 //! | `A rises`, `A falls` | each number of the list is above (below) the one before |
 //! | `A rises within C`, `A falls within C` | none is more than C below (above) the one before |
 //!
-//! A, B and C are arithmetic over the claim's values ([`super::expression`]). Of lists every place must hold; with `any`
-//! in front, one.
+//! A, B and C are arithmetic over the claim's values ([`super::expression`]). Of lists every place must hold; with
+//! `any` in front, one.
 
 use super::expression::{BadExpression, Expression, by_place};
 

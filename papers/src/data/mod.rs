@@ -1,8 +1,9 @@
-//! Figures that are files: a TOML file says what is run, what is drawn and what the paper claims, a Markdown file beside it
-//! explains what differs. No code knows a figure; what cannot be said in a file is in `special/`, registered by name.
+//! Figures that are files: a TOML file says what is run, what is drawn and what the paper claims, a Markdown file
+//! beside it explains what differs. No code knows a figure; what cannot be said in a file is in `special/`, registered
+//! by name.
 //!
-//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs, `absent.rs`: and what not; `folder.rs`: where files
-//!   are;
+//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs, `absent.rs`: and what not; `folder.rs`: where
+//!   files are;
 //! * `measures.rs`, `expression.rs`, `select.rs`: numbers taken from runs;
 //! * `judge.rs`, `claims.rs`: claims; `pictures.rs`, `tables.rs`, `text.rs`: what is shown.
 

@@ -215,8 +215,9 @@ mod tests {
     use super::super::points::tests::points;
     use super::{TableOf, filled};
     use crate::data::Figure;
+    use crate::progress::Silent;
     use crate::report::Table;
-    use crate::workshop::{Scale, Silent, Workshop};
+    use crate::workshop::{Scale, Workshop};
 
     const FIGURE: &str = r#"
         id = "E-table1"

@@ -2,9 +2,10 @@
 //!
 //! `{name}` stands for a value, or arithmetic over values such as `{max(apart)}`, with one digit behind its point;
 //! `{name:.2}` with two, `{name:+.1}` with its sign even if that is plus. Of a list all are printed with commas between
-//! them. After `|` stands how each of a list is printed: `{means:.1|KEY: VALUE %}` gives `2: 3.1 %, 3: 4.0 %`, KEY being the
-//! place in the list that the value belongs to. After another `|` stands what is said of a number that is nowhere:
-//! `{enough:.0|VALUE slots|more than 64 slots}`. In names of curves and columns `{axis}` stands for a value of an axis.
+//! them. After `|` stands how each of a list is printed: `{means:.1|KEY: VALUE %}` gives `2: 3.1 %, 3: 4.0 %`, KEY
+//! being the place in the list that the value belongs to. After another `|` stands what is said of a number that is
+//! nowhere: `{enough:.0|VALUE slots|more than 64 slots}`. In names of curves and columns `{axis}` stands for a value of
+//! an axis.
 
 use super::expression::{BadExpression, Expression};
 

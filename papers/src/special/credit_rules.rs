@@ -43,8 +43,8 @@ fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
     "works"
 }
 
-/// Of a `quota` and `credit_slots`: the thresholds of a running receiver and of the formulas (a) and (b), and the fate of
-/// a sender with each.
+/// Of a `quota` and `credit_slots`: the thresholds of a running receiver and of the formulas (a) and (b), and the fate
+/// of a sender with each.
 pub(super) fn thresholds(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
     let (quota, slots) = (number(keys, "quota")?, number(keys, "credit_slots")?);
     let running = control(quota + slots, slots)?.inspect().peers[0].thresholds[0];
@@ -71,7 +71,8 @@ fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, String> 
     Ok(least)
 }
 
-/// Of `credit_slots`: the slots from which on a sender of 2 KiB messages no longer stalls, by eq. 5 and in a running pair.
+/// Of `credit_slots`: the slots from which on a sender of 2 KiB messages no longer stalls, by eq. 5 and in a running
+/// pair.
 pub(super) fn without_stall(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
     let credit_slots = number(keys, "credit_slots")?;
     let equation = slots_without_stall(MESSAGE_PACKETS, credit_slots).unwrap_or(u32::MAX);

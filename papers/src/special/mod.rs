@@ -1,7 +1,7 @@
 //! What figures need that their files cannot say, by name.
 //!
-//! A file asks for it by `special = "NAME"` ([`findings`]), in a value by `computed = "NAME"` ([`computed`]), in a curve by
-//! `computed = "NAME"` ([`curve`]), or in runs, which are none then, by `computed = "NAME"` ([`point`]).
+//! A file asks for it by `special = "NAME"` ([`findings`]), in a value by `computed = "NAME"` ([`computed`]), in a
+//! curve by `computed = "NAME"` ([`curve`]), or in runs, which are none then, by `computed = "NAME"` ([`point`]).
 
 mod busy;
 mod credit_rules;

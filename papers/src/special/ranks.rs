@@ -13,8 +13,8 @@ fn most(each: Vec<f64>) -> f64 {
     each.into_iter().fold(0.0, f64::max)
 }
 
-/// A number of each run that a value means, mean over the seeds; the function also has the paper's number of messages, the
-/// point's `process`.
+/// A number of each run that a value means, mean over the seeds; the function also has the paper's number of messages,
+/// the point's `process`.
 fn each(points: &Points, value: &ValueOf, of: fn(&Measurement, f64) -> f64) -> Result<Named, String> {
     let mut named = Named::default();
     for point in points.of(value.runs.as_deref()).map_err(|error| error.0)? {
@@ -38,8 +38,8 @@ pub(super) fn most_credits(points: &Points, value: &ValueOf) -> Result<Named, St
     each(points, value, |run, _| most(run.noted("credits")))
 }
 
-/// Messages of the process that comes nearest to the paper's: its numbers are those of one process, of LU one with three
-/// neighbours, of CG one that is its own transpose.
+/// Messages of the process that comes nearest to the paper's: its numbers are those of one process, of LU one with
+/// three neighbours, of CG one that is its own transpose.
 pub(super) fn nearest(points: &Points, value: &ValueOf) -> Result<Named, String> {
     each(points, value, |run, paper| {
         let off = |count: &f64| (count / paper - 1.0).abs();

@@ -1,5 +1,6 @@
-//! P figure 14: the trace of `dynamic`, as far as the text of P §6.7 fixes it: two credit slots, an intended quota of 10,
-//! eight blocks. Sender 0 is the one that is traced; senders 1 to 4 make the slots scarce (block 2) and steal (block 4).
+//! P figure 14: the trace of `dynamic`, as far as the text of P §6.7 fixes it: two credit slots, an intended quota of
+//! 10, eight blocks. Sender 0 is the one that is traced; senders 1 to 4 make the slots scarce (block 2) and steal
+//! (block 4).
 
 use std::collections::BTreeMap;
 

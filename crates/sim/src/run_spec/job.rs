@@ -11,7 +11,8 @@ use super::fields::FIELDS;
 use super::file::{Draft, Field, Sweep};
 use super::memory::Wishes;
 use super::refusal::{FieldName, Refusal};
-use super::workload::{self, Work};
+use super::work::Work;
+use super::workload;
 use crate::workload::nas::Variation;
 use tidegate_flow::SchemeName;
 

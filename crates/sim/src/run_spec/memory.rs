@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_file_is_told_how_much_memory_is_needed_and_what_memory_decides_already() {
-        let refused = |text: &str| Sweep::<JobDraft>::read(text, Path::new(""), Ignored::Refused).unwrap_err();
+        let refused = |text: &str| Sweep::<JobDraft>::read(text, Path::new("")).unwrap_err();
         let text = "[flow]\nmemory = \"8 KiB\"\nscheme = [\"shared_window\", \"rnr\"]\n";
         let job = "[machine]\nprocesses_per_node = 2\n[network]\nsizes = \"4x8\"\n";
         let error = refused(&format!("{text}{job}"));

@@ -1,20 +1,19 @@
 //! The one description of a simulated run: what `tidegate sim FILE` reads, `tidegate plan` changes, and the papers'
 //! figures sweep over.
 //!
-//! A file describes runs of one of the simulator's engines: jobs, whose processes exchange messages; where it has a table
-//! `[fabric]`, a network of thousands of nodes under load, or, with a table `[exchange]`, an exchange of all its nodes;
-//! where it has a table `[bulk]`, a job of bulk transfers on nodes that receive more slowly than they send. Every field is one entry of a table: its name, what it means, its default, and how it
-//! changes a draft. A list in the place of a value is an axis of a sweep; every combination of all axes becomes one
-//! scenario.
+//! A file describes runs of one of the simulator's engines: jobs, whose processes exchange messages; where it has a
+//! table `[fabric]`, a network of thousands of nodes under load, or, with a table `[exchange]`, an exchange of all its
+//! nodes; where it has a table `[bulk]`, a job of bulk transfers on nodes that receive more slowly than they send.
+//! Every field is one entry of a table: its name, what it means, its default, and how it changes a draft. A list in the
+//! place of a value is an axis of a sweep; every combination of all axes becomes one run.
 //!
-//! * `file.rs`: reading, the same for both: lines, sweeps, errors;
-//! * `job.rs`, `fields.rs`: jobs, and their table of fields;
-//! * `fabric.rs`, `exchange.rs`: networks under load, exchanges, and theirs;
-//! * `bulk.rs`: jobs of bulk transfers, and theirs;
-//! * `memory.rs`: the slots or buffers that fit into `[flow] memory`;
+//! * `file.rs`: reading, the same for all: lines, sweeps, errors;
+//! * `job.rs`, `fields.rs`: jobs, and their table of fields; `buffers.rs`, `memory.rs`: posted buffers, and as much of
+//!   what a scheme lends as fits into some memory;
+//! * `fabric.rs`, `exchange.rs`: networks under load, exchanges, and theirs; `bulk.rs`: bulk transfers, and theirs;
 //! * `value.rs`: values with units;
 //! * `refusal.rs`: what the crates below refuse, in the words of the file;
-//! * `workload.rs`: operations by name and form, patterns of traffic, traces.
+//! * `workload.rs`, `work.rs`: operations by name and form, patterns of traffic, traces; what processes do.
 
 mod buffers;
 mod bulk;
@@ -26,6 +25,7 @@ mod job;
 mod memory;
 mod refusal;
 mod value;
+mod work;
 mod workload;
 
 use std::path::Path;
@@ -36,7 +36,8 @@ pub use fields::FIELDS;
 use file::Ignored;
 pub use file::{Draft, Field, ScenarioError, Sweep};
 pub use job::{JobDraft, Scenario};
-pub use workload::{OPERATIONS, PhaseSizes, TimeOf, Work};
+pub use work::{PhaseSizes, TimeOf, Work};
+pub use workload::OPERATIONS;
 
 /// What a file describes.
 #[derive(Clone, Debug)]
@@ -82,8 +83,8 @@ pub enum RunSpec {
 }
 
 impl RunSpec {
-    /// The run that a text describes, as one point of a larger sweep: no field has a list, and fields that change nothing
-    /// in it are left alone.
+    /// The run that a text describes, as one point of a larger sweep: no field has a list, and fields that change
+    /// nothing in it are left alone.
     ///
     /// # Errors
     /// As [`File::read`], and if the text describes several runs.
