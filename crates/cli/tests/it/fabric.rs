@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tidegate_sim::run_spec::{FABRIC_FIELDS, FabricDraft, File, Sweep};
 use tidegate_sim::cycle::{Control, Layout, Pattern, Routing};
+use tidegate_sim::run_spec::{FABRIC_FIELDS, FabricDraft, File, Sweep};
 
 fn read(text: &str) -> Result<Sweep<FabricDraft>, String> {
     match File::read(text.into(), Path::new("")).map_err(|error| error.to_string())? {

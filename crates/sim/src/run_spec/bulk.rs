@@ -257,8 +257,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> BulkSpec {
-        let sweep =
-            super::super::file::Sweep::<BulkDraft>::read(text, Path::new("")).unwrap();
+        let sweep = super::super::file::Sweep::<BulkDraft>::read(text, Path::new("")).unwrap();
         sweep.points[0].1
     }
 
@@ -283,11 +282,8 @@ mod tests {
 
     #[test]
     fn what_a_machine_does_not_have_is_refused() {
-        let why = |text: &str| {
-            super::super::file::Sweep::<BulkDraft>::read(text, Path::new(""))
-                .unwrap_err()
-                .to_string()
-        };
+        let why =
+            |text: &str| super::super::file::Sweep::<BulkDraft>::read(text, Path::new("")).unwrap_err().to_string();
         let none = why("[bulk]\npattern = \"one_way\"\ncount = 64");
         assert!(none.starts_with("line 3: [bulk] count = 64"), "{none}");
         let technique = why("[bulk]\ntechnique = \"bookings\"");
