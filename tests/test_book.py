@@ -26,7 +26,7 @@ FIGURES = [path for path in CHAPTERS if "paper" in path.relative_to(ROOT).parts]
 """Pages that `tidegate paper --out` has written: their commands take hours. tests/test_paper.py runs the same at a reduced size."""
 WRITTEN = [path for path in CHAPTERS if path not in FIGURES]
 MARK = "@@@"
-CHAPTER_SECONDS = 120
+CHAPTER_SECONDS = 300
 PROGRAM = [PROGRAMS / "traffic.c", 2, 20, 20_000, 7]
 """What `./program` is."""
 INLINE = re.compile(r"`(tidegate [^`]+)`", re.DOTALL)
