@@ -62,11 +62,11 @@ def main() -> int:
     crates = changed_crates()
     packages = [word for crate in crates for word in ("-p", f"tidegate-{crate}")]
     print(f"quick: changed crates: {', '.join(crates) or 'none'}", flush=True)
-    fine = step("format and shape", "sh", "-c", f"{CARGO} fmt --check && {python} scripts/shape.py")
+    fine = step("format and shape", "sh", "-c", f"{CARGO} fmt --all --check && {python} scripts/shape.py")
     fine = fine and step("MPICH and the test runner", python, "scripts/setup.py", "quick")
     if crates:
         fine = fine and step("clippy", CARGO, "clippy", "--quiet", *packages, "--all-targets", "--locked", "--", "-D", "warnings")
-    fine = fine and step("build", CARGO, "build", "--quiet", "--workspace", "--locked")
+    fine = fine and step("build", CARGO, "build", "--quiet", "--locked")
     if crates:
         fine = fine and step("tests of the crates", python, "scripts/unit.py", "--quick", *crates)
     if fine:

@@ -44,7 +44,6 @@ SLOW = [
     Slow("explore-flow", "flow/it", ("exhaustive::",)),
     Slow("explore-bulk", "bulk/it", ("exhaustive::",)),
     Slow("explore-message", "message/it", ("explore::programs::",)),
-    Slow("papers", r"papers/.*"),
 ]
 QUICK = {"ofi/it": ("information::", "programs::messages_", "programs::receives_"), "link/it": ("shm::", "segments::", "services::", "paths::")}
 """What `--quick` leaves of programs that wait for minutes."""

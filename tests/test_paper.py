@@ -18,6 +18,7 @@ import pytest
 from harness import papers
 
 OUTCOMES = Path(__file__).with_name("paper_outcomes.txt")
+pytestmark = pytest.mark.papers
 WORDS = {"reproduced": "reproduced", "differs": "differs", "implied": "implied", "not_run": "not run"}
 WIDTH = max(map(len, WORDS.values())) + 2
 ALL = ["all"]

@@ -12,9 +12,12 @@ from harness import process
 from harness.mpi import Fabric
 from harness.paths import LIBRARY_FOLDER, ROOT, TIDEGATE
 
+RUN_SECONDS = 300
+"""So long a command may take that was compiled without much optimisation, beside other tests."""
+
 
 def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess:
-    done = subprocess.run([TIDEGATE, *words], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([TIDEGATE, *words], capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
     assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

@@ -40,7 +40,7 @@ def simulate(trace: Path, eager: int) -> list[tuple[int, int]]:
     """Replays a trace with two schemes; returns messages and bytes received of each run. `eager` in bytes."""
     machine = trace.with_suffix(".toml")
     machine.write_text(f'[flow]\nscheme = ["static", "dynamic"]\neager = "{eager} B"\n\n[workload]\noperation = "trace"\ntrace = "{trace.name}"\n')
-    done = process.run([TIDEGATE, "sim", "--json", machine], timeout=120)
+    done = process.run([TIDEGATE, "sim", "--json", machine], timeout=300)
     assert done.status == 0, done.explain()
     counters = [run["counters"] for run in json.loads(done.output)["runs"]]
     return [(sum(values[name] for name in MESSAGES), values["bytes_received"]) for values in counters]

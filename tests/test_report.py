@@ -43,7 +43,7 @@ def page():
 
 
 def report(*words: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run([TIDEGATE, "report", *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([TIDEGATE, "report", *words], capture_output=True, text=True, timeout=240)
 
 
 def facts(*words: str | Path) -> dict:

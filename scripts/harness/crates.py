@@ -27,9 +27,11 @@ class Program:
 
 
 def programs(crates: Sequence[str] = ()) -> list[Program]:
-    """All test programs, built, or those of some crates. The command and the provider are built with them."""
-    packages = [word for crate in crates for word in ("-p", f"tidegate-{crate}")] or ["--workspace"]
-    command = [os.environ.get("CARGO", "cargo"), "test", *packages, "--no-run", "--locked", "--message-format=json-render-diagnostics"]
+    """All test programs of the product, built, or those of some crates. The command and the provider are built with them."""
+    packages = [word for crate in crates for word in ("-p", f"tidegate-{crate}")]
+    # Not the examples, which clippy looks at.
+    kinds = ["--lib", "--bins", "--tests"]
+    command = [os.environ.get("CARGO", "cargo"), "test", *packages, *kinds, "--no-run", "--locked", "--message-format=json-render-diagnostics"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit(done.returncode)
