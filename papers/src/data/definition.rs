@@ -272,6 +272,9 @@ pub struct ColumnOf {
     /// What a cell shows instead of `of`: a text with values between braces (`text.rs`), and `{axis}`.
     #[serde(default)]
     pub text: String,
+    /// Instead of a number the value of this axis at the point where `of` is largest.
+    #[serde(default)]
+    pub which: Option<String>,
     /// Values by name, for `text`, of the points of the row.
     #[serde(default)]
     pub values: BTreeMap<String, ColumnValue>,

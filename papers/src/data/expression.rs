@@ -11,6 +11,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("max", "the largest number of a list, or of two values"),
     ("min", "the smallest number of a list, or of two values"),
     ("mean", "the mean of a list"),
+    ("median", "the number in the middle of a list when it is sorted, of two the larger"),
     ("sum", "the sum of a list"),
     ("count", "how many numbers a list has"),
     ("first", "the first number of a list"),
@@ -123,6 +124,11 @@ fn call(function: &str, arguments: &[Vec<f64>]) -> Result<Vec<f64>, BadExpressio
         ("floor", [values]) => one(values, f64::floor),
         ("max", [values]) => Ok(vec![values.iter().copied().fold(f64::NEG_INFINITY, f64::max)]),
         ("min", [values]) => Ok(vec![values.iter().copied().fold(f64::INFINITY, f64::min)]),
+        ("median", [values]) => {
+            let mut sorted = values.clone();
+            sorted.sort_by(f64::total_cmp);
+            Ok(sorted.get(sorted.len() / 2).copied().into_iter().collect())
+        }
         ("sum", [values]) => Ok(vec![values.iter().sum()]),
         ("mean", [values]) => Ok(vec![values.iter().sum::<f64>() / values.len().max(1) as f64]),
         ("count", [values]) => Ok(vec![values.len() as f64]),
@@ -236,6 +242,7 @@ mod tests {
         assert_eq!(value("max(list) - min(list) + max(1, 2)"), Ok(vec![5.0]));
         assert_eq!(value("ratios(list)"), Ok(vec![2.0, 2.0]));
         assert_eq!(value("sum(reaches(list, 2))"), Ok(vec![2.0]));
+        assert_eq!(value("median(list)"), Ok(vec![2.0]));
         assert!(value("list + ratios(list)").unwrap_err().contains("3 numbers meets one of 2"));
     }
 

@@ -156,6 +156,9 @@ fn number(value: &ColumnValue, each: &[(f64, Estimate)]) -> Result<f64, BadExpre
 /// A cell; where no point is, why that is so, or nothing.
 fn cell(of: &TableOf, column: &ColumnOf, place: &Selection, points: &Points) -> Result<String, BadFigure> {
     let base = joined(&of.r#where, &column.value.r#where);
+    if let Some(axis) = &column.which {
+        return which(of, column, axis, &joined(&base, place), points);
+    }
     if !column.text.is_empty() {
         return text_cell(of, column, &base, place, points);
     }
@@ -179,6 +182,26 @@ fn cell(of: &TableOf, column: &ColumnOf, place: &Selection, points: &Points) -> 
         }
     }
     Ok(text)
+}
+
+/// The value of an axis at the first of the points where what is measured is largest.
+fn which(
+    of: &TableOf,
+    column: &ColumnOf,
+    axis: &str,
+    selection: &Selection,
+    points: &Points,
+) -> Result<String, BadFigure> {
+    let runs = column.value.runs.as_deref().or(of.runs.as_deref());
+    let slice = Slice { runs, selection, beside: &column.value.beside };
+    let (mut found, mut most) = (String::new(), f64::NEG_INFINITY);
+    for point in points.chosen(slice)? {
+        let number = points.estimate(slice, point, &column.value.of)?.mean();
+        if number > most {
+            (found, most) = (key(&point.keys, axis)?.text.clone(), number);
+        }
+    }
+    Ok(found)
 }
 
 /// A cell that is a text; empty where one of its values has no point.
