@@ -13,7 +13,6 @@ use std::time::Instant;
 use tidegate_sim::SimulationError;
 
 use crate::data::{self, BadFigure, Figures};
-use crate::figures;
 use crate::report::{Findings, Report};
 use crate::run::CODE;
 use crate::workshop::{RunTime, SEARCH, Workshop};
@@ -27,21 +26,7 @@ pub struct Experiment {
     pub title: &'static str,
     /// Where the paper has it.
     pub section: &'static str,
-    kind: Kind,
-}
-
-/// Where findings come from.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// From a search, whose time is of interest. It depends on the machine, so it is no part of a report, but
-    /// kept with the times of runs.
-    Searched(fn() -> Result<Findings, SimulationError>),
-    /// From runs of jobs.
-    Simulated(fn(&Workshop<'_>) -> Result<Findings, SimulationError>),
-    /// From runs of networks under load: there are no processes, so noise does not matter.
-    Loaded(fn(&Workshop<'_>) -> Result<Findings, SimulationError>),
-    /// As its file says.
-    File(&'static data::Figure),
+    figure: &'static data::Figure,
 }
 
 /// All experiments, once they have been read.
@@ -60,25 +45,16 @@ impl Experiment {
     /// If a file is none of what it should be: the text names it.
     pub fn load(folder: Option<&Path>) -> Result<(), BadFigure> {
         let read = Figures::read(&folder.map_or_else(Figures::usual_folder, Path::to_path_buf))?;
-        let mut all = figures::ALL.to_vec();
         // Figures live as long as the program.
         let papers: &'static Figures = Box::leak(Box::new(read));
-        for figure in papers.papers.iter().flat_map(|(_, figures)| figures) {
-            let experiment = Experiment {
-                id: figure.id(),
-                title: figure.title(),
-                section: figure.section(),
-                kind: Kind::File(figure),
-            };
-            match all.iter_mut().find(|other| other.id == figure.id()) {
-                Some(place) => *place = experiment,
-                None => all.push(experiment),
-            }
-        }
-        let place = |of: &Experiment| {
-            papers.papers.iter().find(|(paper, _)| paper.letter == of.paper()).map(|(paper, _)| paper.place)
+        let figures = papers.papers.iter().flat_map(|(_, figures)| figures);
+        let of = |figure: &'static data::Figure| Experiment {
+            id: figure.id(),
+            title: figure.title(),
+            section: figure.section(),
+            figure,
         };
-        all.sort_by_key(|experiment| place(experiment).unwrap_or(u32::MAX));
+        let all = figures.map(of).collect();
         let _ = ALL.set((all, papers));
         Ok(())
     }
@@ -120,36 +96,13 @@ impl Experiment {
     /// Whether it has runs. One that is computed has none, and size, seeds and noise change nothing.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
-        match self.kind {
-            Kind::Simulated(_) | Kind::Loaded(_) => true,
-            Kind::Searched(_) => false,
-            Kind::File(figure) => figure.is_simulated(),
-        }
+        self.figure.is_simulated()
     }
 
     /// Whether its runs have processes, which noise interrupts.
     #[must_use]
     pub fn has_processes(&self) -> bool {
-        match self.kind {
-            Kind::Simulated(_) => true,
-            Kind::Searched(_) | Kind::Loaded(_) => false,
-            Kind::File(figure) => figure.is_simulated() && figure.has_processes(),
-        }
-    }
-
-    /// Its file, without the ending.
-    #[cfg(test)]
-    pub(crate) fn file_stem(&self) -> Option<std::path::PathBuf> {
-        match self.kind {
-            Kind::File(figure) => Some(Path::new(&figure.file).with_extension("")),
-            _ => None,
-        }
-    }
-
-    /// Whether it is a file.
-    #[cfg(test)]
-    pub(crate) fn is_file(&self) -> bool {
-        matches!(self.kind, Kind::File(_))
+        self.figure.is_simulated() && self.figure.has_processes()
     }
 
     /// Runs it.
@@ -158,17 +111,10 @@ impl Experiment {
     /// If a simulation fails: the error says which way.
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
         let begin = Instant::now();
-        let (findings, by_seed) = match self.kind {
-            Kind::Searched(findings) => (findings()?, Vec::new()),
-            Kind::Simulated(findings) | Kind::Loaded(findings) => {
-                (findings(workshop)?, workshop.with_each_seed(findings)?)
-            }
-            Kind::File(figure) if !figure.is_simulated() => (figure.findings(workshop)?, Vec::new()),
-            Kind::File(figure) => {
-                let findings = |workshop: &Workshop<'_>| figure.findings(workshop);
-                (findings(workshop)?, workshop.with_each_seed(findings)?)
-            }
-        };
+        let found = |workshop: &Workshop<'_>| self.figure.findings(workshop);
+        let findings = found(workshop)?;
+        // What takes nothing from runs is found once.
+        let by_seed = if self.is_simulated() { workshop.with_each_seed(found)? } else { Vec::new() };
         let searched = begin.elapsed().as_secs_f64();
         let Findings { setup, figures, tables, mut facts } = findings;
         for (nth, fact) in facts.iter_mut().enumerate().filter(|(_, fact)| !fact.is_computed) {
@@ -176,12 +122,7 @@ impl Experiment {
         }
         let seeds = if self.is_simulated() { workshop.seeds } else { 1 };
         let noise_percent = if self.has_processes() { workshop.noise_percent() } else { 0.0 };
-        let is_searched = match self.kind {
-            Kind::Searched(_) => true,
-            Kind::File(figure) => figure.is_searched(),
-            Kind::Simulated(_) | Kind::Loaded(_) => false,
-        };
-        let searched = is_searched.then(|| RunTime { run: SEARCH.to_owned(), seconds: searched });
+        let searched = self.figure.is_searched().then(|| RunTime { run: SEARCH.to_owned(), seconds: searched });
         let (runs, older_runs) = workshop.take_used(searched);
         Ok(Report {
             id: self.id.to_owned(),
@@ -203,37 +144,6 @@ impl Experiment {
 
     /// Asks the workshop for all runs, whatever comes of them.
     pub(crate) fn list_cases(&self, workshop: &Workshop<'_>) -> Result<(), SimulationError> {
-        match self.kind {
-            Kind::Searched(_) => Ok(()),
-            Kind::Simulated(findings) | Kind::Loaded(findings) => findings(workshop).map(drop),
-            Kind::File(figure) => figure.findings(workshop).map(drop),
-        }
+        self.figure.findings(workshop).map(drop)
     }
-}
-
-pub(crate) const fn simulated(
-    id: &'static str,
-    title: &'static str,
-    section: &'static str,
-    findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
-) -> Experiment {
-    Experiment { id, title, section, kind: Kind::Simulated(findings) }
-}
-
-pub(crate) const fn loaded(
-    id: &'static str,
-    title: &'static str,
-    section: &'static str,
-    findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
-) -> Experiment {
-    Experiment { id, title, section, kind: Kind::Loaded(findings) }
-}
-
-pub(crate) const fn searched(
-    id: &'static str,
-    title: &'static str,
-    section: &'static str,
-    findings: fn() -> Result<Findings, SimulationError>,
-) -> Experiment {
-    Experiment { id, title, section, kind: Kind::Searched(findings) }
 }

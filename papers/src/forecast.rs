@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::run::case::{Case, Workload};
+use crate::run::case::Case;
 
 /// What a run costs beside others: what it is, and how many messages its processes send.
 #[derive(Clone, Debug)]
@@ -17,20 +17,9 @@ pub(crate) struct Size {
 
 impl Size {
     pub fn of(case: &Case) -> Self {
-        let messages = case.messages().max(1.0);
-        Size { case: case.key(), kind: case.kind(), messages, seconds: messages * seconds_per_message(case) }
-    }
-}
-
-/// How long a message of a case takes on a usual machine, in seconds, or what counts as one where there are none: means
-/// of the runs behind docs/paper. In jobs it grows with the processes, whose memory no longer fits into caches. Single
-/// runs take up to three times as long, or a third of it.
-fn seconds_per_message(case: &Case) -> f64 {
-    match &case.workload {
-        Workload::Fabric(_) => 0.8e-6,
-        Workload::Exchange(_) => 0.4e-6,
-        Workload::Bulk(_) => 3.4e-6,
-        _ => 5e-6 + 25e-9 * f64::from(case.processes()),
+        let messages = case.size().max(1.0);
+        let seconds = messages * case.seconds_per_message();
+        Size { case: case.key().to_owned(), kind: case.kind(), messages, seconds }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The figures and tables of five papers, each one named experiment, and `tidegate-paper`, the program that runs them
 //! in Tidegate's simulator and says which of the papers' statements come out.
 //!
-//! * [`Experiment`]: a figure, as a function from a [`Workshop`] to a [`Report`]; `figures/` has all of them;
-//! * `run/`: what is run for a point of a figure, on what; `runs.rs`: one case with every seed;
+//! * [`Experiment`]: a figure, as a function from a [`Workshop`] to a [`Report`];
+//! * `data/`: figures as files, which lie in a folder for each paper beside `src`; `special/`: what they cannot say;
+//! * `run/`: what is run for a point of a figure; `runs.rs`: one case with every seed;
 //! * `workshop.rs`: runs cases with every seed, in parallel, each once; `forecast.rs`: how long they take;
 //!   `progress.rs`: how they get on;
-//! * `report.rs`: what an experiment found; `judge.rs`: statements judged again from the runs that a report holds;
-//!   `assumptions.rs`: what its machine assumes;
+//! * `report.rs`: what an experiment found; `record.rs`: the same as a file of comma-separated values; `judge.rs`:
+//!   statements judged again from the runs that a report holds; `assumptions.rs`: what its machine assumes;
 //! * [`output`]: reports as text, pictures, files and a page;
 //! * `arguments.rs`, `command.rs`: the program.
 
@@ -17,11 +18,8 @@ mod assumptions;
 pub mod command;
 mod data;
 mod experiment;
-mod figures;
 mod forecast;
 mod judge;
-#[cfg(test)]
-mod moved;
 pub mod output;
 mod progress;
 pub mod record;

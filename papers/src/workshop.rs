@@ -42,15 +42,6 @@ impl Scale {
             Scale::Smallest => "smallest",
         }
     }
-
-    /// One of three, by scale.
-    pub(crate) fn pick<T>(self, full: T, quick: T, smallest: T) -> T {
-        match self {
-            Scale::Full => full,
-            Scale::Quick => quick,
-            Scale::Smallest => smallest,
-        }
-    }
 }
 
 /// How long a run took. This depends on the machine, so it is no part of a report.
@@ -230,16 +221,6 @@ impl<'a> Workshop<'a> {
             // Whatever an experiment makes of measurements that stand for none: only its cases matter.
             let _ = experiment.list_cases(self);
         }
-        let mut state = self.state();
-        state.is_planning = false;
-        std::mem::take(&mut state.planned)
-    }
-
-    /// The cases of one experiment, which need not be among all.
-    #[cfg(test)]
-    pub(crate) fn plan_of(&self, experiment: &Experiment) -> Vec<Case> {
-        self.state().is_planning = true;
-        let _ = experiment.list_cases(self);
         let mut state = self.state();
         state.is_planning = false;
         std::mem::take(&mut state.planned)
@@ -499,7 +480,7 @@ mod tests {
             for experiment in Experiment::all() {
                 let cases = workshop.plan(&[experiment]);
                 assert_eq!(cases.is_empty(), !experiment.is_simulated(), "{} at {}", experiment.id, scale.name());
-                assert!(cases.iter().all(|case| case.messages() > 0.0));
+                assert!(cases.iter().all(|case| case.size() > 0.0));
             }
         }
     }

@@ -71,6 +71,7 @@ impl Figures {
             share_runs(&mut figures)?;
             papers.push((paper, figures));
         }
+        papers.sort_by_key(|(paper, _)| paper.place);
         Ok(Figures { papers })
     }
 }

@@ -28,7 +28,6 @@ use super::absent::Absent;
 use super::definition::Selection;
 use super::select::{Key, is_chosen};
 use crate::run::case::Case;
-use crate::run::spec_run::SpecRun;
 use crate::workshop::Scale;
 
 /// Fields by section and name, with their values.
@@ -122,7 +121,7 @@ impl Grid {
                 places.push(Place { keys, case: None, reference: None, absent: None });
                 continue;
             }
-            let absent = match SpecRun::of_fields(&fields) {
+            let absent = match Case::of_fields(&fields) {
                 Err(error) => error.needs_bytes.filter(|_| leaves_unfit).map(Absent::Needs),
                 Ok(_) => is_any(&keys, &too_long).map_err(bad)?.then_some(Absent::NotRun),
             };
@@ -131,9 +130,7 @@ impl Grid {
                 continue;
             }
             let spec = |fields: &[(String, String, String)]| {
-                SpecRun::of_fields(fields)
-                    .map(Case::of_spec)
-                    .map_err(|error| bad(format!("{}: {fields:?}", error.what)))
+                Case::of_fields(fields).map_err(|error| bad(format!("{}: {fields:?}", error.what)))
             };
             let case = spec(&fields)?;
             let compared = if reference.is_empty() {
@@ -372,7 +369,7 @@ mod tests {
         let table: Table = toml::from_str(text).unwrap();
         let most = |scale| {
             let grid = Grid::read("one", &table, scale).unwrap();
-            let most = |case: &Option<Case>| match case.as_ref().and_then(Case::flow_of_spec) {
+            let most = |case: &Option<Case>| match case.as_ref().and_then(Case::flow) {
                 Some(FlowChoice::Posted { buffers, .. }) => buffers.per_connection_most,
                 _ => 0,
             };

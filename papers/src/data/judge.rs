@@ -14,8 +14,11 @@
 
 use super::expression::{BadExpression, Expression, by_place};
 
-/// Words between two values, and what must hold.
-const COMPARISONS: &[(&str, fn(f64, f64) -> bool)] = &[
+/// A word between two values, and what must hold.
+type Comparison = (&'static str, fn(f64, f64) -> bool);
+
+/// All of them.
+const COMPARISONS: &[Comparison] = &[
     ("below", |one, other| one < other),
     ("above", |one, other| one > other),
     ("at_most", |one, other| one <= other),

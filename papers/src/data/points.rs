@@ -66,7 +66,7 @@ impl Points {
         for (name, grid) in grids {
             let of = grid.places.iter().map(|place| Point {
                 keys: place.keys.clone(),
-                flow: place.case.as_ref().and_then(Case::flow_of_spec),
+                flow: place.case.as_ref().and_then(Case::flow),
                 runs: place.case.as_ref().map_or_else(Runs::none, |_| next()),
                 reference: place.reference.as_ref().map(|_| next()),
                 is_computed: place.case.is_none() && place.absent.is_none(),

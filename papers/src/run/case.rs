@@ -1,478 +1,282 @@
-//! [`Case`]: what is run for a point of a figure.
+//! [`Case`]: what is run for a point of a figure, as its file describes it.
 
 use std::fmt;
-use std::ops::Range;
 
-use tidegate_flow::{Buffers, SchemeName};
-use tidegate_sim::topology::Topology;
-use tidegate_sim::workload::collective::Alltoall;
-use tidegate_sim::workload::{Benchmark, Mixed, Operation};
-use tidegate_sim::workload::{Communicator, Phase, Phases};
+use tidegate_bulk::Settings;
+use tidegate_sim::bulk_machine::{self, BulkPattern};
+use tidegate_sim::cycle::all_to_all::{AllToAll, Plan, Sizes};
+use tidegate_sim::cycle::{Settled, Throughput};
+use tidegate_sim::run_spec::{BulkSpec, Fabric, RunSpec, Scenario, ScenarioError, Work};
+use tidegate_sim::workload::nas::{Benchmark, Nas};
+use tidegate_sim::workload::{Pattern, Traffic};
 use tidegate_sim::{
-    FlowChoice, Measurement, NodeId, Noise, Outcome, RunKey, Simulation, SimulationConfig, SimulationError, Task, Time,
+    Bulk, Carried, FlowChoice, Measurement, Noise, Outcome, RunKey, Sample, SimulationConfig, SimulationError, Stop,
 };
 
-use crate::run::bulk_run::BulkRun;
-use crate::run::exchange_run::ExchangeRun;
-use crate::run::fabric_run::FabricRun;
-use crate::run::machine::{Cluster, Grove, Machine};
-use crate::run::program::{NasRun, PatternRun};
-use crate::run::spec_run::{SpecRun, key_of_job};
-#[cfg(doc)]
-use tidegate_sim::Cost;
+/// What some processes of pairs note: the time of one that is not slow, and whose partner is not.
+pub(crate) const TIME_OF_BYSTANDER: &str = "time of a bystander";
 
-/// Phases as a case holds them, to be shared between threads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PhaseSizes {
-    /// Processes of each phase.
-    pub sizes: Vec<u32>,
-    /// All-to-alls of a phase.
-    pub repetitions: u32,
-    pub bytes: u64,
-    /// Rank 0's credits towards these ranks are noted.
-    pub watched: [Range<u32>; 3],
-}
-
-impl PhaseSizes {
-    /// The program.
-    pub fn phases(&self) -> Phases {
-        let phase = |&active: &u32| Phase { active, operations: self.repetitions };
-        Phases {
-            phases: self.sizes.iter().map(phase).collect(),
-            block: self.bytes,
-            form: Alltoall::Plain,
-            watched: self.watched.clone().into(),
-        }
-    }
-}
-
-/// What is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Workload {
-    Benchmark(Benchmark),
-    /// A benchmark amid a program that has exchanged messages of so many packets before.
-    Amid(Benchmark, u32),
-    /// An all-to-all after whose warm-up each pair exchanges messages of random lengths ([`Mixed`]).
-    Mixed(Benchmark),
-    Phases(PhaseSizes),
-    Nas(NasRun),
-    Pattern(PatternRun),
-    /// A network under load, without processes; of the rest of the case nothing counts.
-    Fabric(FabricRun),
-    /// An exchange of all nodes of such a network.
-    Exchange(ExchangeRun),
-    /// A job on a machine of B's; of the rest of the case nothing counts.
-    Bulk(BulkRun),
-    /// A run that a figure's file describes; of the rest of the case nothing counts.
-    Spec(Box<SpecRun>),
-}
-
-/// Processes of a node of the machine of P.
-const PROCESSES_PER_NODE: u32 = 16;
-
-/// One run, on the machine of P or another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A run that a figure's file describes.
+#[derive(Clone)]
 pub(crate) struct Case {
-    /// Sizes of the mesh; empty on a cluster.
-    pub mesh: Vec<u16>,
-    /// The nodes that run processes, if not all do.
-    pub nodes: Option<Vec<u32>>,
-    pub flow: FlowChoice,
-    pub workload: Workload,
-    pub intra_node_path: bool,
-    /// Whether processors need no time for credits ([`Cost::with_free_credits`]).
-    pub free_credits: bool,
-    pub machine: Machine,
-    /// When a run is ended if its programs have not ended before, in microseconds; not on the machine of P.
-    pub time_most_us: Option<u32>,
+    spec: RunSpec,
+    /// What decides it, all fields of the simulation, without seed.
+    key: String,
+    /// The fields that the file gives.
+    text: String,
 }
 
 impl Case {
-    /// A benchmark on all nodes of a mesh.
-    pub fn new(mesh: &[u16], flow: FlowChoice, benchmark: Benchmark) -> Self {
-        let workload = Workload::Benchmark(benchmark);
-        let (intra_node_path, free_credits) = (false, false);
-        Case {
-            mesh: mesh.to_vec(),
-            nodes: None,
-            flow,
-            workload,
-            intra_node_path,
-            free_credits,
-            machine: Machine::Extoll,
-            time_most_us: None,
+    /// The run with these fields, each a section, a name and a value.
+    ///
+    /// # Errors
+    /// If they describe none.
+    pub fn of_fields(fields: &[(String, String, String)]) -> Result<Self, ScenarioError> {
+        let mut sections: Vec<&str> = fields.iter().map(|(section, ..)| section.as_str()).collect();
+        sections.dedup();
+        let mut toml = String::new();
+        for section in sections {
+            toml.push_str(&format!("[{section}]\n"));
+            for (_, name, value) in fields.iter().filter(|(of, ..)| of == section) {
+                toml.push_str(&format!("{name} = {value:?}\n"));
+            }
         }
+        let spec = RunSpec::of_point(&toml)?;
+        let text = fields.iter().map(|(section, name, value)| format!("{section}.{name} = {value}"));
+        Ok(Case { key: key(&spec), text: text.collect::<Vec<_>>().join(", "), spec })
     }
 
-    /// A program on a cluster.
-    pub fn on_cluster(cluster: Cluster, flow: FlowChoice, workload: Workload) -> Self {
-        let (intra_node_path, free_credits, machine) = (false, false, Machine::Cluster(cluster));
-        let (mesh, nodes, time_most_us) = (Vec::new(), None, None);
-        Case { mesh, nodes, flow, workload, intra_node_path, free_credits, machine, time_most_us }
+    /// All that decides it, but for its seed.
+    pub fn key(&self) -> &str {
+        &self.key
     }
 
-    /// A program on a dragonfly.
-    pub fn on_dragonfly(grove: Grove, flow: FlowChoice, workload: Workload) -> Self {
-        Case { machine: Machine::Dragonfly(grove), ..Case::on_cluster(Cluster::of_l(1), flow, workload) }
-    }
-
-    /// A network under load.
-    pub fn of_fabric(fabric: FabricRun) -> Self {
-        Case::without_processes(Workload::Fabric(fabric))
-    }
-
-    /// An exchange of all nodes of a network.
-    pub fn of_exchange(exchange: ExchangeRun) -> Self {
-        Case::without_processes(Workload::Exchange(exchange))
-    }
-
-    /// A job on a machine of B's.
-    pub fn of_bulk(bulk: BulkRun) -> Self {
-        Case::without_processes(Workload::Bulk(bulk))
-    }
-
-    /// A run of a figure's file.
-    pub fn of_spec(spec: SpecRun) -> Self {
-        Case::without_processes(Workload::Spec(Box::new(spec)))
-    }
-
-    fn without_processes(workload: Workload) -> Self {
-        Case {
-            mesh: Vec::new(),
-            nodes: None,
-            flow: FlowChoice::Unlimited,
-            workload,
-            intra_node_path: false,
-            free_credits: false,
-            machine: Machine::Extoll,
-            time_most_us: None,
-        }
-    }
-
-    /// The flow control of a job that a figure's file describes.
-    pub fn flow_of_spec(&self) -> Option<FlowChoice> {
-        match &self.workload {
-            Workload::Spec(spec) => spec.flow(),
-            _ => None,
-        }
-    }
-
-    /// Whether there are processes, which noise can interrupt.
-    pub fn has_processes(&self) -> bool {
-        match &self.workload {
-            Workload::Spec(spec) => spec.has_processes(),
-            Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_) => false,
-            _ => true,
-        }
-    }
-
-    /// The same without flow control, in mailboxes without end: what overhead is measured against.
-    pub fn reference(&self) -> Self {
-        Case { flow: FlowChoice::Unlimited, free_credits: false, ..self.clone() }
-    }
-
-    /// The same with another benchmark; phases stay as they are.
-    pub fn with_benchmark(self, change: impl FnOnce(Benchmark) -> Benchmark) -> Self {
-        let workload = match self.workload {
-            Workload::Benchmark(benchmark) => Workload::Benchmark(change(benchmark)),
-            Workload::Amid(benchmark, packets) => Workload::Amid(change(benchmark), packets),
-            Workload::Mixed(benchmark) => Workload::Mixed(change(benchmark)),
-            other => other,
-        };
-        Case { workload, ..self }
-    }
-
-    /// What tells two cases apart. Where credits cost what they do, the key is that of runs that were kept before they
-    /// could be free, and on the machine of P that of runs from when there was no other.
-    pub fn key(&self) -> String {
-        if let Workload::Spec(spec) = &self.workload {
-            return spec.key().to_owned();
-        }
-        let usual = [", free_credits: false", ", machine: Extoll", ", time_most_us: None", ", variation: AsPublished"];
-        usual.iter().fold(format!("{self:?}"), |key, usual| key.replace(usual, ""))
-    }
-
-    /// What tells this case with this seed and this noise from other runs. Noise is nothing to cases without processes.
+    /// What tells it with this seed and this noise from other runs. Noise is nothing to runs without processes.
     pub fn run_key(&self, seed: u64, noise: Noise) -> RunKey {
         let Noise { interval, duration } = if self.has_processes() { noise } else { Noise::default() };
-        RunKey { case: self.key(), seed, noise_interval_ps: interval.0, noise_duration_ps: duration.0 }
+        RunKey { case: self.key.clone(), seed, noise_interval_ps: interval.0, noise_duration_ps: duration.0 }
+    }
+
+    /// How long one of the messages of [`size`](Self::size) takes on a usual machine, in seconds: means of the runs
+    /// behind the published results. In jobs it grows with the processes, whose memory no longer fits into caches.
+    /// Single runs take up to three times as long, or a third of it.
+    pub fn seconds_per_message(&self) -> f64 {
+        match &self.spec {
+            RunSpec::Job(job) => 5e-6 + 25e-9 * f64::from(job.config.size()),
+            RunSpec::Fabric(Fabric { exchange: Some(_), .. }) => 0.4e-6,
+            RunSpec::Fabric(_) => 0.8e-6,
+            RunSpec::Bulk(_) => 3.4e-6,
+        }
+    }
+
+    pub fn has_processes(&self) -> bool {
+        matches!(self.spec, RunSpec::Job(_))
+    }
+
+    /// The flow control of a job.
+    pub fn flow(&self) -> Option<FlowChoice> {
+        match &self.spec {
+            RunSpec::Job(job) => Some(job.config.flow),
+            RunSpec::Fabric(_) | RunSpec::Bulk(_) => None,
+        }
     }
 
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
-        match &self.workload {
-            Workload::Fabric(fabric) => return fabric.measure(seed),
-            Workload::Exchange(exchange) => return exchange.measure(seed),
-            Workload::Bulk(bulk) => return bulk.measure(seed),
-            Workload::Spec(spec) => return spec.measure(seed, noise),
-            _ => {}
-        }
-        let config = SimulationConfig { seed, ..self.config(noise)? };
-        let outcome = self.outcome(config)?;
-        Ok(match self.machine {
-            Machine::Extoll => Measurement::of(&outcome, self.repetitions()),
-            Machine::Cluster(_) | Machine::Dragonfly(_) => Measurement::of_cluster(&outcome, self.repetitions()),
-        })
-    }
-
-    /// Everything of a job but its program and its seed.
-    fn config(&self, noise: Noise) -> Result<SimulationConfig, SimulationError> {
-        let on_machine = match self.machine {
-            Machine::Cluster(cluster) => Some(cluster.config(noise)?),
-            Machine::Dragonfly(grove) => Some(grove.config(noise)?),
-            Machine::Extoll => None,
-        };
-        if let Some(config) = on_machine {
-            let mut config = SimulationConfig { flow: self.flow, ..config };
-            if self.free_credits {
-                config.cost = config.cost.with_free_credits();
-            }
-            if let Some(most) = self.time_most_us {
-                config.time_most = Time::from_microseconds(most.into());
-            }
-            return Ok(config);
-        }
-        let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
-        let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
-        let amid_messages_of = match self.workload {
-            Workload::Amid(_, packets) => Some(packets),
-            _ => None,
-        };
-        let config = SimulationConfig::extoll(topology);
-        let cost = if self.free_credits { config.cost.with_free_credits() } else { config.cost };
-        Ok(SimulationConfig {
-            cost,
-            nodes,
-            amid_messages_of,
-            flow: self.flow,
-            intra_node_path: self.intra_node_path,
-            noise,
-            ..config
-        })
-    }
-
-    /// The key that the same run has as a file ([`SpecRun::key`]).
-    pub fn spec_key(&self) -> Result<String, SimulationError> {
-        use tidegate_sim::run_spec::{PhaseSizes as Sizes, Work};
-        let work = match &self.workload {
-            Workload::Spec(spec) => return Ok(spec.key().to_owned()),
-            Workload::Fabric(fabric) => return Ok(fabric.spec_key()),
-            Workload::Exchange(exchange) => return Ok(format!("{:?}", exchange.0)),
-            Workload::Bulk(BulkRun { machine, job }) => return Ok(format!("{machine:?} {job:?}")),
-            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => Work::Benchmark(*benchmark),
-            Workload::Mixed(benchmark) => Work::Mixed(*benchmark),
-            Workload::Phases(phases) => Work::Phases(Sizes {
-                sizes: phases.sizes.clone(),
-                repetitions: phases.repetitions,
-                bytes: phases.bytes,
-                watched: phases.watched.to_vec(),
-            }),
-            Workload::Nas(nas) => Work::Nas(nas.nas(), true),
-            Workload::Pattern(PatternRun { pattern, messages, bytes, window }) => {
-                Work::Traffic { pattern: *pattern, messages: *messages, bytes: *bytes, window: *window as usize }
-            }
-        };
-        Ok(key_of_job(&self.config(Noise::default())?, &work))
-    }
-
-    /// Runs the program.
-    fn outcome(&self, config: SimulationConfig) -> Result<Outcome, SimulationError> {
-        match &self.workload {
-            Workload::Nas(nas) => nas.run(config),
-            Workload::Pattern(pattern) => pattern.run(config),
-            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => Simulation::new(config, benchmark)?.run(),
-            Workload::Mixed(benchmark) => Simulation::new(config, &Mixed(*benchmark))?.run(),
-            Workload::Phases(sizes) => {
-                let phases = sizes.phases();
-                let program = move |task: Task| {
-                    let phases = phases.clone();
-                    async move { phases.run(&Communicator::world(&task)).await }
-                };
-                Simulation::new(config, &program)?.run()
-            }
-            Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_) | Workload::Spec(_) => {
-                Err(SimulationError::Setup("this machine runs no program".to_owned()))
-            }
+        match &self.spec {
+            RunSpec::Job(job) => measure_job(job, seed, noise),
+            RunSpec::Fabric(fabric) => measure_fabric(fabric, seed),
+            RunSpec::Bulk(bulk) => measure_bulk(bulk, seed),
         }
     }
 
-    /// How many processes there are.
-    pub fn processes(&self) -> u32 {
-        match &self.machine {
-            Machine::Cluster(cluster) => return cluster.processes(),
-            Machine::Dragonfly(grove) => return grove.processes(),
-            Machine::Extoll => {}
-        }
-        let nodes = match &self.nodes {
-            Some(nodes) => nodes.len() as u32,
-            None => self.mesh.iter().map(|&size| u32::from(size)).product(),
-        };
-        PROCESSES_PER_NODE * nodes
-    }
-
-    /// About how many messages all processes send: what the time that a run takes is estimated from.
-    pub fn messages(&self) -> f64 {
-        let processes = self.processes();
-        match &self.workload {
-            Workload::Nas(nas) => nas.messages(processes),
-            Workload::Pattern(pattern) => f64::from(processes) * f64::from(pattern.messages),
-            Workload::Fabric(fabric) => fabric.size(),
-            Workload::Exchange(exchange) => exchange.size(),
-            Workload::Bulk(bulk) => bulk.size(),
-            Workload::Spec(spec) => spec.size(),
-            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
-                let active = benchmark.active.unwrap_or(processes);
-                benchmark.operation.messages(active) * f64::from(self.repetitions())
+    /// About how many messages are sent, or what else takes time.
+    pub fn size(&self) -> f64 {
+        match &self.spec {
+            RunSpec::Job(job) => messages(job),
+            RunSpec::Fabric(fabric) => {
+                let nodes = f64::from(fabric.machine.layout.nodes());
+                fabric.exchange.as_ref().map_or(nodes * f64::from(fabric.windows.cycles), packets)
             }
-            Workload::Phases(phases) => {
-                let of = |&active: &u32| f64::from(active) * f64::from(active) * f64::from(phases.repetitions);
-                phases.sizes.iter().map(of).sum()
-            }
+            RunSpec::Bulk(bulk) => units(bulk),
         }
     }
 
-    /// What is alike in cases that take about as long per message: operation and scheme.
+    /// What is alike in runs that take about as long for the same size.
     pub fn kind(&self) -> String {
-        let operation = match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
-                benchmark.operation.to_string()
+        match &self.spec {
+            RunSpec::Job(job) => {
+                let flow = match job.config.flow {
+                    FlowChoice::Unlimited => "reference".to_owned(),
+                    FlowChoice::Mailbox { scheme, .. } | FlowChoice::Posted { scheme, .. } => scheme.to_string(),
+                };
+                format!("{}, {flow}", job.work.name())
             }
-            Workload::Phases(_) => "phases".to_owned(),
-            Workload::Nas(nas) => nas.benchmark.name().to_owned(),
-            Workload::Pattern(pattern) => format!("{:?}", pattern.pattern),
-            Workload::Fabric(fabric) => return fabric.kind(),
-            Workload::Exchange(exchange) => return exchange.kind(),
-            Workload::Bulk(bulk) => return bulk.kind(),
-            Workload::Spec(spec) => return spec.kind(),
-        };
-        match self.flow {
-            FlowChoice::Unlimited => format!("{operation}, reference"),
-            FlowChoice::Mailbox { scheme, .. } | FlowChoice::Posted { scheme, .. } => format!("{operation}, {scheme}"),
+            RunSpec::Fabric(fabric) => {
+                let exchange = fabric.exchange.map_or("load".to_owned(), |plan| plan.algorithm.to_string());
+                format!("{exchange}, {:?}, {} channels", fabric.machine.routing, fabric.machine.parameters.channels)
+            }
+            RunSpec::Bulk(bulk) => format!("{}, {}", bulk.machine.name, bulk.job.technique),
         }
     }
+}
 
-    /// How often in all, warm-up included, what is timed is done: of a pingpong that is half a round trip, so twice in
-    /// each repetition.
-    fn repetitions(&self) -> u32 {
-        match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
-                let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
-                timed * (benchmark.warm_up + benchmark.repetitions)
-            }
-            Workload::Phases(_)
-            | Workload::Nas(_)
-            | Workload::Pattern(_)
-            | Workload::Fabric(_)
-            | Workload::Exchange(_)
-            | Workload::Bulk(_)
-            | Workload::Spec(_) => 1,
-        }
+/// All that decides a run, but for its seed.
+fn key(spec: &RunSpec) -> String {
+    match spec {
+        RunSpec::Job(job) => format!("{:?} {:?}", SimulationConfig { seed: 0, ..job.config.clone() }, job.work),
+        RunSpec::Fabric(Fabric { machine, windows, exchange, .. }) => match exchange {
+            Some(plan) => format!("{:?}", Plan { seed: 0, ..*plan }),
+            None => format!("{:?} {windows:?}", tidegate_sim::cycle::Machine { seed: 0, ..*machine }),
+        },
+        RunSpec::Bulk(BulkSpec { machine, job, .. }) => format!("{machine:?} {job:?}"),
     }
+}
+
+fn measure_job(job: &Scenario, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
+    let own = job.config.noise;
+    let noise = if own == Noise::default() { noise } else { own };
+    let config = SimulationConfig { seed, noise, ..job.config.clone() };
+    let size = config.size();
+    let mut outcome = job.work.run(config)?;
+    if let Work::Traffic { pattern: Pattern::Pairs, messages, .. } = job.work {
+        note_bystanders(&mut outcome, &Traffic::new(Pattern::Pairs, size, messages, seed));
+    }
+    Ok(Measurement::of_cluster(&outcome, repetitions(&job.work)))
+}
+
+/// Pairs have nothing to do with each other, so what those take that nobody slow belongs to is worth knowing.
+fn note_bystanders(outcome: &mut Outcome, traffic: &Traffic) {
+    let is_slow = |rank: u32| outcome.processes[rank as usize].is_slow;
+    let stands_by = |sample: &&Sample| {
+        let partner = traffic.destinations(sample.rank.0).first();
+        !is_slow(sample.rank.0) && partner.is_some_and(|&partner| !is_slow(partner))
+    };
+    let bystanders = outcome.samples_of("time").filter(stands_by);
+    let noted: Vec<_> = bystanders.map(|sample| Sample { label: TIME_OF_BYSTANDER, ..sample.clone() }).collect();
+    outcome.samples.extend(noted);
+}
+
+/// How often in all, warm-up included, what is timed is done: of a pingpong that is half a round trip, so twice in each
+/// repetition.
+fn repetitions(work: &Work) -> u32 {
+    match work {
+        Work::Benchmark(benchmark) | Work::Mixed(benchmark) => {
+            let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
+            timed * (benchmark.warm_up + benchmark.repetitions)
+        }
+        _ => 1,
+    }
+}
+
+fn messages(job: &Scenario) -> f64 {
+    let processes = job.config.size();
+    match &job.work {
+        Work::Benchmark(benchmark) | Work::Mixed(benchmark) => {
+            let active = benchmark.active.unwrap_or(processes);
+            benchmark.operation.messages(active) * f64::from(repetitions(&job.work))
+        }
+        Work::Traffic { messages, .. } => f64::from(processes) * f64::from(*messages),
+        Work::Nas(nas, _) => messages_of_nas(nas, processes),
+        Work::Phases(phases) => {
+            let of = |&active: &u32| f64::from(active) * f64::from(active) * f64::from(phases.repetitions);
+            phases.sizes.iter().map(of).sum()
+        }
+        Work::Trace(text) => text.len() as f64 / 20.0,
+    }
+}
+
+fn measure_fabric(fabric: &Fabric, seed: u64) -> Result<Measurement, SimulationError> {
+    if let Some(plan) = fabric.exchange {
+        let plan = Plan { seed, settings: Settings { seed, ..plan.settings }, ..plan };
+        let done = AllToAll::run(&plan).map_err(|error| SimulationError::Setup(error.to_string()))?;
+        return Ok(Measurement { exchange: Some(done), ..Measurement::default() });
+    }
+    let machine = tidegate_sim::cycle::Machine { seed, ..fabric.machine };
+    let found =
+        Throughput::measure(&machine, fabric.windows).map_err(|error| SimulationError::Setup(error.to_string()))?;
+    let stop = |Settled { windows, rate }| Stop { windows, rate };
+    let carried = Carried {
+        healthy: found.healthy,
+        has_settled: found.has_settled,
+        at_five_percent: found.at_five_percent.map(stop),
+        cumulative: found.cumulative.map(stop),
+        latency: found.latency,
+        diverted: found.diverted,
+        credit_packets: found.credit_packets,
+        cycles: found.cycles,
+        hops: found.hops,
+        windows: found.windows,
+    };
+    Ok(Measurement { carried: Some(carried), ..Measurement::default() })
+}
+
+fn measure_bulk(bulk: &BulkSpec, seed: u64) -> Result<Measurement, SimulationError> {
+    let found = bulk_machine::run(&bulk.machine, &bulk.job, seed)?;
+    let bulk = Bulk {
+        bandwidth: found.bandwidth,
+        requests: found.requests,
+        denials: found.denials,
+        senders_most: found.senders_most,
+        sending: found.sending,
+        receiving: found.receiving,
+        busy: found.busy,
+    };
+    Ok(Measurement { time: found.end.microseconds(), bulk: Some(bulk), ..Measurement::default() })
+}
+
+/// About how many packets an exchange has.
+fn packets(plan: &Plan) -> f64 {
+    let nodes = f64::from(plan.layout.nodes());
+    let per_node = match plan.sizes {
+        Sizes::Uniform(bytes) | Sizes::Random(bytes) | Sizes::Skewed(bytes) => nodes * bytes as f64,
+        Sizes::Shifts { rounds: count, bytes } | Sizes::Sparse { receivers: count, bytes } => {
+            f64::from(count) * bytes as f64
+        }
+    };
+    nodes * per_node / f64::from(plan.flit_bytes)
+}
+
+/// About how many units a job of bulk transfers has.
+fn units(bulk: &BulkSpec) -> f64 {
+    let nodes = f64::from(bulk.machine.shape.nodes());
+    let blocks = match bulk.job.pattern {
+        BulkPattern::CyclicShift { passes } => nodes * (nodes - 1.0) * f64::from(passes),
+        BulkPattern::Random { blocks } => nodes * f64::from(blocks),
+        BulkPattern::Partners { .. } => nodes,
+        BulkPattern::OneWay { .. } => 1.0,
+    };
+    blocks * (2.0 + (bulk.job.block_bytes as f64 / f64::from(bulk.machine.unit_bytes)).ceil())
+}
+
+/// About how many messages the processes of a NAS benchmark send, all together.
+fn messages_of_nas(nas: &Nas, processes: u32) -> f64 {
+    let all = f64::from(processes);
+    let of_each = match nas.benchmark {
+        Benchmark::Is | Benchmark::Ft => 2.0 * all,
+        Benchmark::Lu => 2000.0,
+        Benchmark::Cg => 250.0,
+        Benchmark::Mg => 200.0,
+        Benchmark::Bt | Benchmark::Sp => 72.0,
+    };
+    all * of_each * f64::from(nas.iterations() + 1)
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let processes = self.processes();
-        match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
-                let Benchmark { operation, bytes, warm_up, repetitions, .. } = benchmark;
-                write!(f, "{operation}, {bytes} bytes, {} of ", benchmark.active.unwrap_or(processes))?;
-                write!(f, "{processes} processes, {repetitions} times after {warm_up}")?;
-                if benchmark.repetitions_per_root != 1 {
-                    write!(f, ", {} per root", benchmark.repetitions_per_root)?;
-                }
-            }
-            Workload::Phases(phases) => {
-                write!(f, "phases of {} all-to-alls, {processes} processes", phases.repetitions)?;
-            }
-            Workload::Nas(nas) => write!(f, "{nas}, {processes} processes")?,
-            Workload::Pattern(pattern) => write!(f, "{pattern}, {processes} processes")?,
-            Workload::Fabric(fabric) => return fabric.fmt(f),
-            Workload::Exchange(exchange) => return exchange.fmt(f),
-            Workload::Bulk(bulk) => return bulk.fmt(f),
-            Workload::Spec(spec) => return spec.fmt(f),
-        }
-        if let Workload::Benchmark(Benchmark { operation: Operation::Stream { window, calls }, .. }) = self.workload {
-            write!(f, ", window {window}, {calls:?}")?;
-        }
-        match &self.machine {
-            Machine::Cluster(cluster) => write!(f, ", {cluster}")?,
-            Machine::Dragonfly(grove) => write!(f, ", {grove}")?,
-            Machine::Extoll => {}
-        }
-        if self.free_credits {
-            f.write_str(", credits free")?;
-        }
-        if let Some(most) = self.time_most_us {
-            write!(f, ", at most {most} µs")?;
-        }
-        if let Workload::Amid(_, packets) = self.workload {
-            write!(f, ", amid messages of {packets} packets")?;
-        }
-        if let Workload::Mixed(_) = self.workload {
-            f.write_str(", after messages of many lengths")?;
-        }
-        if let Some(nodes) = &self.nodes {
-            write!(f, ", nodes {nodes:?}")?;
-        }
-        if self.intra_node_path {
-            f.write_str(", path within nodes")?;
-        }
-        match self.flow {
-            FlowChoice::Unlimited => f.write_str(", reference"),
-            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most } => {
-                write!(f, ", {scheme}, {slots_per_peer} slots, {credit_slots} for credits")?;
-                if piggyback {
-                    f.write_str(", piggybacking")?;
-                }
-                quota_most.map_or(Ok(()), |most| write!(f, ", at most {most} per sender"))
-            }
-            FlowChoice::Posted { scheme, buffers, .. } => write_buffers(f, scheme, &buffers),
-        }
+        f.write_str(&self.text)
     }
 }
 
-/// What tells the buffers of two cases with one scheme apart.
-fn write_buffers(f: &mut fmt::Formatter<'_>, scheme: SchemeName, buffers: &Buffers) -> fmt::Result {
-    let Buffers { per_connection, per_connection_most, packets, credit_threshold, growth, retry_timer, .. } = buffers;
-    match scheme {
-        SchemeName::SharedWindow => write!(f, ", {scheme} {}–{}", buffers.pool_first, buffers.pool_most)?,
-        SchemeName::Growing => write!(f, ", {scheme}, {per_connection} to {per_connection_most} buffers, {growth:?}")?,
-        _ => write!(f, ", {scheme}, {per_connection} buffers")?,
-    }
-    if *credit_threshold != Buffers::of(scheme).credit_threshold {
-        write!(f, ", threshold {credit_threshold}")?;
-    }
-    write!(f, " of {packets} packets, timer {retry_timer:?}")
-}
-
-/// `static` with `slots_per_peer` slots per peer, of which `credit_slots` are for credits.
-pub(crate) fn static_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
-    FlowChoice::Mailbox { scheme: SchemeName::Static, slots_per_peer, credit_slots, piggyback: false, quota_most: None }
-}
-
-/// `dynamic` with `slots_per_peer` slots per peer, of which `credit_slots` are for credits.
-pub(crate) fn dynamic_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
-    FlowChoice::Mailbox {
-        scheme: SchemeName::Dynamic,
-        slots_per_peer,
-        credit_slots,
-        piggyback: false,
-        quota_most: None,
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.key)
     }
 }
 
-/// The same with credits on data packets.
-pub(crate) fn piggybacked(mut flow: FlowChoice) -> FlowChoice {
-    if let FlowChoice::Mailbox { piggyback, .. } = &mut flow {
-        *piggyback = true;
+impl PartialEq for Case {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
     }
-    flow
 }
 
-/// The same, but no sender earns more data slots than this.
-pub(crate) fn capped(mut flow: FlowChoice, most: u32) -> FlowChoice {
-    if let FlowChoice::Mailbox { quota_most, .. } = &mut flow {
-        *quota_most = Some(most);
-    }
-    flow
-}
+impl Eq for Case {}

@@ -98,7 +98,7 @@ fn whole(count: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_spec::{Ignored, JobDraft, Sweep};
+    use crate::run_spec::{JobDraft, Sweep};
     use std::path::Path;
 
     const KIB: u64 = 1024;
