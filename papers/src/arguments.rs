@@ -33,6 +33,10 @@ pub struct Arguments {
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
 
+    /// Read papers and their figures from DIR [default: the folder papers of the sources; that of TIDEGATE_PAPERS]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub papers: Option<PathBuf>,
+
     /// List the experiments instead of running them
     #[arg(long)]
     pub list: bool,

@@ -29,6 +29,7 @@ const ALL: &str = "`tidegate paper all` all: more than ten hours with two proces
 
 /// Runs experiments, or lists them.
 pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
+    Experiment::load(arguments.papers.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
     if let (true, Some(folder)) = (arguments.redraw, &arguments.out) {
         return redraw(folder).map(|()| 0);
     }

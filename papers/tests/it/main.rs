@@ -4,6 +4,7 @@
 mod manual;
 
 mod asking;
+mod chapter;
 mod files;
 mod kept_runs;
 mod man;
