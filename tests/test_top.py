@@ -97,7 +97,8 @@ def test_a_running_job_is_found_and_who_holds_it_up(slow, place):
     assert [entry["rank"] for entry in found["processes"]] == list(range(RANKS)) and found["processes_alive"] == RANKS
     root = found["roots"][0]
     assert root["kind"] == "rank" and root["who"][0]["rank"] == 2, found["sentence"]
-    assert root["cause"] == "credits"
+    # Which of the two ends first depends on how long the ranks have had the processors for themselves.
+    assert root["cause"] in ("credits", "window")
     assert sum(entry["rates"]["messages_per_s"] for entry in found["processes"]) > 0 and found["processes"][2]["rates"]["bytes_received_per_s"] > 0
     assert found["processes"][0]["counters"]["messages_eager"] > 0
 

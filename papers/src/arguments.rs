@@ -37,6 +37,10 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub papers: Option<PathBuf>,
 
+    /// Write README.md into the folder of the papers, from the results that lie beside the figures
+    #[arg(long, conflicts_with = "ids")]
+    pub overview: bool,
+
     /// List the experiments instead of running them
     #[arg(long)]
     pub list: bool,

@@ -14,9 +14,10 @@ use tidegate_link::log::print_line;
 use tidegate_sim::{NoStore, RunStore};
 
 use crate::arguments::Arguments;
+use crate::data::Figures;
 use crate::experiment::Experiment;
 use crate::output::times::{self, Times};
-use crate::output::{files, page, text};
+use crate::output::{files, overview, page, text};
 use crate::report::{Report, Verdict};
 use crate::run::CODE;
 use crate::workshop::{Scale, Stopped, Workshop};
@@ -30,6 +31,12 @@ const ALL: &str = "`tidegate paper all` all: more than ten hours with two proces
 /// Runs experiments, or lists them.
 pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
     Experiment::load(arguments.papers.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
+    if arguments.overview {
+        let folder = arguments.papers.clone().unwrap_or_else(Figures::usual_folder);
+        overview::write(&folder).map_err(cannot_write(&folder))?;
+        print_line(&format!("{} shows what comes out", folder.join("README.md").display()));
+        return Ok(0);
+    }
     if let (true, Some(folder)) = (arguments.redraw, &arguments.out) {
         return redraw(folder).map(|()| 0);
     }

@@ -15,7 +15,6 @@
 //! * [`advice`]: what to change in a run, computed from what was recorded of it;
 //! * [`html`]: recordings as one HTML file;
 //! * [`tag`]: what the match bits of each MPI say;
-//! * [`scenario`]: a TOML file into simulations;
 //! * [`parallel`], [`progress`], [`store`]: runs of the simulator side by side, how they get on, where they are kept;
 //! * [`files`]: files that commands write;
 //! * [`plan`]: how much memory the job of a trace needs; [`calibrate`]: what this machine costs;

@@ -98,6 +98,18 @@ impl Figure {
         &self.definition.section
     }
 
+    /// The paper's sentence behind a statement, where the file has it.
+    pub fn quote_of(&self, statement: &str) -> Option<&str> {
+        let claim = self.definition.claims.iter().find(|claim| claim.says == statement)?;
+        Some(claim.quote.as_str()).filter(|quote| !quote.is_empty())
+    }
+
+    /// The heading of what explains that a statement differs.
+    pub fn cause_of(&self, statement: &str) -> Option<&str> {
+        let claim = self.definition.claims.iter().find(|claim| claim.says == statement)?;
+        [&claim.because, &claim.perhaps].into_iter().map(String::as_str).find(|heading| !heading.is_empty())
+    }
+
     /// Whether it has runs.
     pub fn is_simulated(&self) -> bool {
         self.definition.runs.values().any(|runs| !runs.contains_key("computed"))

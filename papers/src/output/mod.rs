@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod opening;
+pub mod overview;
 pub mod page;
 pub mod picture;
 pub mod text;
