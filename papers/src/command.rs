@@ -28,7 +28,7 @@ pub const PAPER_SCHEMA: &str = "tidegate-paper/3";
 /// How to run everything.
 const ALL: &str = "`tidegate paper all` all: more than ten hours with two processors, minutes with --quick";
 
-/// Runs experiments, or lists them.
+/// Does what the arguments ask.
 pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
     Experiment::load(arguments.papers.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
     if arguments.overview {
@@ -40,6 +40,11 @@ pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
     if let (true, Some(folder)) = (arguments.redraw, &arguments.out) {
         return redraw(folder).map(|()| 0);
     }
+    run(arguments)
+}
+
+/// Runs experiments, or lists them where none is named.
+fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let experiments = chosen(&arguments.ids)?;
     if arguments.list || arguments.ids.is_empty() {
         if !arguments.list && arguments.is_about_runs() {

@@ -27,16 +27,18 @@ pub fn write(folder: &Path) -> io::Result<()> {
     let figures = Figures::read(folder).map_err(|error| io::Error::other(error.to_string()))?;
     let mut text = HEAD.to_owned();
     let mut causes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut papers = Vec::new();
     for (paper, figures) in &figures.papers {
-        let rows: io::Result<Vec<Row<'_>>> = figures.iter().map(row).collect();
-        let rows = rows?;
+        papers.push((paper, figures.iter().map(row).collect::<io::Result<Vec<Row<'_>>>>()?));
+    }
+    for (paper, rows) in &papers {
         let title = if paper.letter.is_empty() {
             "Beside the papers".to_owned()
         } else {
             format!("{}: {}", paper.letter, paper.source)
         };
-        let _ = write!(text, "\n## {title}\n\n{}\n\n{COLUMNS}\n", counted(&rows));
-        for row in &rows {
+        let _ = write!(text, "\n## {title}\n\n{}\n\n{COLUMNS}\n", counted(rows));
+        for row in rows {
             let _ = writeln!(text, "{}", line(row));
             for (fact, cause) in row.differing() {
                 causes.entry(cause).or_default().push(format!("{}: {}", row.figure.id(), fact.statement));
@@ -47,7 +49,9 @@ pub fn write(folder: &Path) -> io::Result<()> {
     text.push_str("The heading of the explanation, with the statements that it explains; the figure's page has the experiment.\n\n");
     for (cause, statements) in causes {
         let _ = writeln!(text, "- **{cause}**");
-        statements.iter().for_each(|statement| drop(writeln!(text, "  - {statement}")));
+        for statement in statements {
+            let _ = writeln!(text, "  - {statement}");
+        }
     }
     if let Ok(mistakes) = fs::read_to_string(folder.join("mistakes.md")) {
         let _ = write!(text, "\n{mistakes}");

@@ -1,5 +1,5 @@
-//! docs/add-a-figure.md, word for word: a paper's folder and a figure's files, run by `--papers`; and what is said of files
-//! that are none.
+//! docs/add-a-figure.md, word for word: a paper's folder and a figure's files, run by `--papers`; and what is said of
+//! files that are none.
 
 use std::fs;
 use std::path::Path;
