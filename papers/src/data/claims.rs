@@ -27,6 +27,9 @@ impl Figure {
     fn judged(&self, claim: &ClaimOf, points: &Points, workshop: &Workshop<'_>) -> Result<Fact, BadFigure> {
         let reduced = claim.reduced.as_ref().filter(|_| workshop.scale != Scale::Full);
         let paper = reduced.and_then(|of| of.paper.as_ref()).unwrap_or(&claim.paper);
+        if !["", "full", "quick", "smallest"].contains(&claim.only.as_str()) {
+            return Err(BadFigure(format!("only = \"{}\": full, quick or smallest is needed", claim.only)));
+        }
         let is_of_form = claim.only.is_empty() || claim.only == workshop.scale.name();
         if claim.holds.is_empty() || !is_of_form || workshop.seeds < claim.seeds {
             return Ok(Fact::not_run(&claim.says, paper, self.explanation(&claim.otherwise)?));
@@ -37,7 +40,8 @@ impl Figure {
             Ok(text::filled(self.explanation(heading)?, &|name| values.get(name))?)
         };
         for name in &claim.needs {
-            if numbers(name)?.iter().any(|number| !number.is_finite()) {
+            let found = numbers(name)?;
+            if found.is_empty() || found.iter().any(|number| !number.is_finite()) {
                 return Ok(Fact::not_run(&claim.says, paper, &explanation(&claim.otherwise)?));
             }
         }

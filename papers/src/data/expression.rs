@@ -116,6 +116,8 @@ pub fn by_place(one: &[f64], other: &[f64], operation: fn(f64, f64) -> f64) -> R
 fn call(function: &str, arguments: &[Vec<f64>]) -> Result<Vec<f64>, BadExpression> {
     let one = |values: &[f64], of: fn(f64) -> f64| Ok(values.iter().map(|value| of(*value)).collect());
     match (function, arguments) {
+        // Of nothing there is no number, so nothing holds of it.
+        ("max" | "min" | "sum" | "mean" | "median", [values]) if values.is_empty() => Ok(vec![f64::NAN]),
         ("max", [one, other]) => by_place(one, other, f64::max),
         ("min", [one, other]) => by_place(one, other, f64::min),
         ("reaches", [one, other]) => by_place(one, other, |one, other| f64::from(u8::from(one >= other))),
@@ -241,6 +243,7 @@ mod tests {
         assert_eq!(value("2 * list - list"), Ok(vec![1.0, 2.0, 4.0]));
         assert_eq!(value("max(list) - min(list) + max(1, 2)"), Ok(vec![5.0]));
         assert_eq!(value("ratios(list)"), Ok(vec![2.0, 2.0]));
+        assert!(value("max(ratios(first(list)))").unwrap()[0].is_nan(), "nothing has no largest");
         assert_eq!(value("sum(reaches(list, 2))"), Ok(vec![2.0]));
         assert_eq!(value("median(list)"), Ok(vec![2.0]));
         assert!(value("list + ratios(list)").unwrap_err().contains("3 numbers meets one of 2"));

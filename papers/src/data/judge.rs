@@ -5,7 +5,7 @@
 //! | `A below B`, `A above B`, `A at_most B`, `A at_least B` | the comparison does |
 //! | `A equals B` | both are the same number |
 //! | `A within B..C` | B ≤ A ≤ C |
-//! | `A near B by C` | A is at most C percent of B from B |
+//! | `A near B by C` | A is less than C percent of B from B |
 //! | `A rises`, `A falls` | each number of the list is above (below) the one before |
 //! | `A rises within C`, `A falls within C` | none is more than C below (above) the one before |
 //!

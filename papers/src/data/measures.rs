@@ -78,6 +78,11 @@ fn of_fabric(run: &Measurement, value: impl Fn(&Carried) -> f64) -> f64 {
     run.carried.as_ref().map_or(0.0, value)
 }
 
+/// Whether a measurement only stands for one, while runs are listed.
+fn is_listed(run: &Measurement) -> bool {
+    run.processes == 0
+}
+
 /// The measured value of that name: one of [`PLAIN`], `spent.ACTIVITY` in microseconds, `notes.LABEL` (the mean of what
 /// programs noted), or the name of a counter (docs/man/tidegate-counters.7), of all processes.
 ///
@@ -91,12 +96,13 @@ pub fn value(run: &Measurement, name: &str) -> Result<f64, BadExpression> {
         return Ok(run.counter(*counter) as f64);
     }
     if let Some(activity) = name.strip_prefix("spent.") {
-        return Ok(run.spent.get(activity).copied().unwrap_or(0.0));
+        return Ok(run.spent.get(activity).copied().unwrap_or(if is_listed(run) { 0.0 } else { f64::NAN }));
     }
     if let Some(label) = name.strip_prefix("notes.") {
         let of_label = run.notes.iter().filter(|note| note.label.replace(' ', "_") == label).map(|note| note.value);
         let (sum, count) = of_label.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-        return Ok(if count > 0.0 { sum / count } else { 1.0 });
+        // Where nobody noted that, there is no number, so nothing holds of it.
+        return Ok(if count > 0.0 || !is_listed(run) { sum / count } else { 1.0 });
     }
     let known = PLAIN.iter().map(|(known, _)| *known).chain(SHORT.iter().map(|(known, _)| *known));
     let known = known.chain(Counter::ALL.iter().map(|counter| counter.name()));

@@ -122,8 +122,8 @@ impl Figure {
 
     /// Whether any of its runs has processes, which noise interrupts.
     pub fn has_processes(&self) -> bool {
-        let of_others = ["fabric", "exchange", "bulk", "computed"];
-        self.definition.runs.values().any(|runs| !of_others.iter().any(|section| runs.contains_key(*section)))
+        let others = ["fabric", "exchange", "bulk", "computed"];
+        self.definition.runs.values().any(|runs| !others.iter().any(|section| names(runs, section)))
     }
 
     /// A section of the explanations.
@@ -195,6 +195,16 @@ impl Figure {
         let list: Vec<String> = changes.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         format!("{whole} The {} form is reduced: {}.", scale.name(), list.join("; "))
     }
+}
+
+/// Whether a table, or one in it, such as a variant, has a key of that name.
+fn names(table: &toml::Table, key: &str) -> bool {
+    let below = |value: &toml::Value| match value {
+        toml::Value::Table(table) => names(table, key),
+        toml::Value::Array(each) => each.iter().filter_map(toml::Value::as_table).any(|table| names(table, key)),
+        _ => false,
+    };
+    table.contains_key(key) || table.values().any(below)
 }
 
 /// All single values and lists of a table, by their path.

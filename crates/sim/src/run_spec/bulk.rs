@@ -72,10 +72,10 @@ pub const BULK_FIELDS: &[Field<BulkDraft>] = fields! {
     "departure_units" "" "Units that wait in a node's interface to leave" =>
         |d, t| d.machine.departure_units = positive(t)?;
     "unit_bytes" "" "Data that a node puts into the network at a time" =>
-        |d, t| d.machine.unit_bytes = few_bytes(t, 1, 1 << 30, "1 GiB")?;
+        |d, t| d.machine.unit_bytes = few_bytes(t, 1, UNIT_MOST, "1 MiB")?;
     "send_unit" "" "What a unit costs its sender's processor" => |d, t| d.machine.send_unit = step(t)?;
     "receive_percent" "" "What a unit costs its receiver's processor, in percent of that" =>
-        |d, t| d.machine.receive_percent = number(t)?;
+        |d, t| d.machine.receive_percent = most(number(t)?, 10_000)?;
     "change_partner" "" "In addition, if the unit before was for or from another node" =>
         |d, t| d.machine.change_partner = step(t)?;
     "send_signal" "" "What a small message costs its sender" => |d, t| d.machine.send_signal = step(t)?;
@@ -95,7 +95,7 @@ pub const BULK_FIELDS: &[Field<BulkDraft>] = fields! {
             _ => Proof::Acknowledged,
         };
     "jitter_per_mille" "" "How much longer a block takes at random: up to twice so many thousandths" =>
-        |d, t| d.machine.jitter_per_mille = number(t)?;
+        |d, t| d.machine.jitter_per_mille = most(number(t)?, 1_000)?;
     "pattern" "cyclic_shift"
         "cyclic_shift (a block to each other node), random (blocks to random nodes), partners (to the node whose number \
          differs in a bit), or one_way (from node 0 to one)" =>
@@ -106,7 +106,7 @@ pub const BULK_FIELDS: &[Field<BulkDraft>] = fields! {
     "total" ""
         "With cyclic_shift and random, instead of count: how many bytes a node sends in all, to the next whole number of \
          shifts or blocks" => |d, t| d.total = Some(bytes(t)?.max(1));
-    "bytes" "1 KiB" "Length of each block" => |d, t| d.block_bytes = bytes(t)?.max(1);
+    "bytes" "1 KiB" "Length of each block" => |d, t| d.block_bytes = few_bytes(t, 1, BLOCK_MOST, "1 GiB")?.into();
     "technique" "in_order"
         "Who sends when: in_order, interleave, barriers, tokens, receiver_tokens, booking, … (tidegate_bulk(3))" =>
         |d, t| d.technique = t.parse().map_err(|_| unknown_technique(t))?;
@@ -119,6 +119,14 @@ pub const BULK_FIELDS: &[Field<BulkDraft>] = fields! {
     "seed" "1" "Decides every random choice" => |d, t| d.seed = number(t)?;
 };
 
+/// Most columns and rows of a mesh, together.
+const MESH_MOST: u16 = 20;
+/// Most bytes of a block, and of what is put into the network at a time: all is simulated.
+const BLOCK_MOST: u64 = 1 << 30;
+const UNIT_MOST: u64 = 1 << 20;
+/// Most units of a run, all nodes together.
+const UNITS_MOST: f64 = 1e9;
+
 fn unknown_technique(text: &str) -> String {
     let known: Vec<&str> = TechniqueName::ALL.iter().map(|technique| technique.name()).collect();
     word(text, &known).err().unwrap_or_default()
@@ -126,10 +134,18 @@ fn unknown_technique(text: &str) -> String {
 
 fn shape(text: &str) -> Result<Shape, String> {
     match numbers::<u16>(text, 'x')?[..] {
+        [columns, rows] if columns.saturating_add(rows) > MESH_MOST => {
+            Err(format!("columns and rows are {MESH_MOST} together at most: so many links a unit may cross"))
+        }
         [levels @ 1..=3] => Ok(Shape::FatTree { levels: levels as u8 }),
         [columns, rows] if columns > 0 && rows > 0 => Ok(Shape::Mesh { columns, rows }),
         _ => Err("1 to 3 levels of a tree, or columns x rows of a mesh, are needed".to_owned()),
     }
+}
+
+/// A number that is at most so much.
+fn most(number: u32, most: u32) -> Result<u32, String> {
+    if number <= most { Ok(number) } else { Err(format!("a whole number from 0 to {most} is needed")) }
 }
 
 impl BulkDraft {
@@ -208,6 +224,20 @@ impl Draft for BulkDraft {
         if !is_possible {
             let what = format!("[{TABLE}] count = {number}: pattern = {} has no such on {nodes} nodes", self.pattern);
             return Err(Refusal::new(&[(TABLE, "count"), (TABLE, "pattern"), (TABLE, "shape")], what));
+        }
+        let each = match pattern {
+            BulkPattern::CyclicShift { passes } => f64::from(passes) * f64::from(nodes - 1),
+            BulkPattern::Random { blocks } => f64::from(blocks),
+            BulkPattern::Partners { .. } | BulkPattern::OneWay { .. } => 1.0,
+        };
+        let units = f64::from(nodes) * each * (1.0 + self.block_bytes as f64 / f64::from(machine.unit_bytes));
+        if units > UNITS_MOST {
+            let what = format!(
+                "[{TABLE}] count: these are {units:.0} units, and at most {UNITS_MOST:.0} are simulated: fewer or shorter \
+                 blocks are needed"
+            );
+            let fields = ["count", "total", "bytes", "unit_bytes"].map(|field| (TABLE, field));
+            return Err(Refusal::new(&fields, what));
         }
         let usual = match self.technique {
             TechniqueName::Booking => self.block_bytes,
@@ -293,6 +323,10 @@ mod tests {
         assert!(none.starts_with("line 3: [bulk] count = 64"), "{none}");
         let technique = why("[bulk]\ntechnique = \"bookings\"");
         assert!(technique.contains("did you mean booking?"), "{technique}");
+        assert!(why("[bulk]\nshape = '16x16'").contains("20 together at most"));
+        assert!(why("[bulk]\nunit_bytes = '2 MiB'").contains("1 MiB"));
+        assert!(why("[bulk]\ncount = 4000000000").starts_with("line 2: [bulk] count: these are "));
+        assert!(why("[bulk]\nreceive_percent = 20000").contains("from 0 to 10000"));
         let idle = why("[bulk]\nwindow = 5");
         assert!(idle.contains("changes nothing"), "{idle}");
     }

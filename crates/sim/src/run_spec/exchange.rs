@@ -76,6 +76,26 @@ impl Default for ExchangeFields {
     }
 }
 
+/// Most bytes of a block: all of it is simulated.
+pub(super) const BLOCK_MOST: u64 = 1 << 30;
+/// Most blocks of an exchange, all nodes together: they are listed before the run.
+const BLOCKS_MOST: u64 = 100_000_000;
+
+/// What is said of an exchange with too many blocks.
+pub(super) fn too_much(plan: &Plan) -> Option<String> {
+    let nodes = u64::from(plan.layout.nodes());
+    let of_each = match plan.sizes {
+        Sizes::Shifts { rounds: count, .. } | Sizes::Sparse { receivers: count, .. } => u64::from(count).min(nodes),
+        Sizes::Uniform(_) | Sizes::Random(_) | Sizes::Skewed(_) => nodes,
+    };
+    (nodes * of_each > BLOCKS_MOST).then(|| {
+        format!(
+            "[{TABLE}] blocks: {of_each} for each of {nodes} nodes are too many: at most {BLOCKS_MOST} in all are simulated; \
+             blocks = shifts or sparse, with a small count, has fewer"
+        )
+    })
+}
+
 /// The longest piece that is agreed on or sent at a time, where the file does not say it: a message of the rendezvous.
 const UNIT_MOST: u64 = 64 << 10;
 

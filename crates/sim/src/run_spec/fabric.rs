@@ -223,7 +223,9 @@ pub const FABRIC_FIELDS: &[Field<FabricDraft>] = fields! {
         "Lengths of the blocks: uniform; random (from 0 to twice the length); skewed (one node in eight gets four times as \
          much); shifts (only for the nodes at some distances) or sparse (only for some nodes, by lot)" =>
         |d, t| d.exchange().blocks = Blocks::named(word(t, &Blocks::NAMES)?);
-    "exchange" "bytes" "64 KiB" "Length of a block, or the mean" => |d, t| d.exchange().bytes = bytes(t)?;
+    "exchange" "bytes" "64 KiB" "Length of a block, or the mean" => |d, t| {
+            d.exchange().bytes = few_bytes(t, 0, exchange::BLOCK_MOST, "1 GiB")?.into();
+        };
     "exchange" "count" "8" "With shifts and sparse: for how many nodes each node has a block" =>
         |d, t| d.exchange().count = positive(t)?;
     "exchange" "flit_bytes" "16 B" "Bytes of a flit" => |d, t| d.exchange().flit_bytes = few_bytes(t, 1, 1 << 16, "64 KiB")?;
@@ -303,6 +305,12 @@ impl Draft for FabricDraft {
         let machine = Machine { layout, routing, parameters: self.parameters, load, seed: self.seed };
         machine.check().map_err(|error| refuse(error.to_string()))?;
         let exchange = self.exchange.map(|fields| fields.plan(&machine));
+        if let Some(what) = exchange.as_ref().and_then(exchange::too_much) {
+            return Err(Refusal::new(
+                &[(exchange::TABLE, "blocks"), (exchange::TABLE, "count"), (TABLE, "groups")],
+                what,
+            ));
+        }
         Ok(Fabric { machine, windows: self.windows, seeds: self.seeds, exchange })
     }
 
