@@ -68,3 +68,26 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_is_near() {
             .contains("did you mean Work for credits?")
     );
 }
+
+#[test]
+fn the_overview_in_the_repository_is_what_the_files_beside_the_figures_give() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    copy(sources, folder.path());
+    for entry in
+        fs::read_dir(sources).unwrap().map(Result::unwrap).filter(|entry| entry.path().join("paper.toml").is_file())
+    {
+        copy(&entry.path(), &folder.path().join(entry.file_name()));
+    }
+    fs::remove_file(folder.path().join("README.md")).unwrap();
+    let done = paper(folder.path(), &["--overview"]);
+    assert!(done.status.success(), "{done:?}");
+    let [is, should] = [sources, folder.path()].map(|place| fs::read_to_string(place.join("README.md")).unwrap());
+    assert!(is == should, "papers/README.md is out of date: tidegate paper --overview");
+}
