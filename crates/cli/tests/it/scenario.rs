@@ -161,7 +161,8 @@ const SMALL: &str = "[machine]\nprocesses_per_node = 2\n[network]\nsizes = '2x2'
 
 #[test]
 fn the_whole_run_takes_at_least_what_its_busiest_part_needs() {
-    // A trace needs a file, phases say which processes take part, and NAS benchmarks have iterations and more processes.
+    // A trace needs a file, phases say which processes take part, and NAS benchmarks have iterations and more
+    // processes.
     let is_general = |name: &str, forms: &[&str]| !["trace", "phases"].contains(&name) && forms != ["A", "B", "C"];
     let general = OPERATIONS.iter().filter(|operation| is_general(operation.0, operation.1));
     let operations = general.map(|operation| format!("'{}'", operation.0)).collect::<Vec<_>>().join(", ");
