@@ -65,7 +65,7 @@ STAMP := $(PYTHON) scripts/stamp.py run $(STAMPS)
 
 # `product` links on one core and the tests of the crates often wait: the tests of whole systems begin as soon as there is
 # something to try, beside the others.
-test: ## everything that a change needs, before each merge: about 12 minutes on 2 cores the first time, 7 later, 5 more without stamps
+test: ## everything that a change needs, before each merge: 10 minutes on 2 cores, 13 with the papers' part, more the first time
 	@$(MAKE) --no-print-directory -j2 beside-system system
 	@echo "all tests have passed; parts that were left out, if any, are named above (make test-full runs all)"
 

@@ -9,6 +9,7 @@ environment that has been made from the present list is left alone.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import subprocess
@@ -49,14 +50,18 @@ def install_packages(packages: list[str]) -> None:
         fail(f"missing on this system: {wanted}", f"As root: apt-get install {wanted} (or what they are called here), then run this again.")
     print(f"setup: installing {wanted}", flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-    first = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if first.returncode != 0:
+    command = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "-y", "--no-install-recommends", *packages]
+    # `make test` sets up the tests of the crates and those of whole systems side by side, and apt-get is for one at a time.
+    with open(Path(tempfile.gettempdir()) / "tidegate-setup.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        first = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if first.returncode == 0:
+            return
         # A fresh image has no list of packages yet.
         subprocess.run(["apt-get", "update"], env=environment, capture_output=True)
         second = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if second.returncode != 0:
-            fail(f"apt-get could not install {wanted}", "Check the network and the package sources, then run this again.", second.stdout + second.stderr)
+    if second.returncode != 0:
+        fail(f"apt-get could not install {wanted}", "Check the network and the package sources, then run this again.", second.stdout + second.stderr)
 
 
 def missing_packages() -> list[str]:
