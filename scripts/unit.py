@@ -36,8 +36,8 @@ class Slow:
     stamp: str
     program: str
     """Pattern of the titles of the programs."""
-    tests: tuple[str, ...] = ()
-    """What the names of its tests begin with; none: all of the program."""
+    tests: tuple[str, ...]
+    """What the names of its tests begin with."""
 
 
 SLOW = [
@@ -74,8 +74,6 @@ class Outcome:
 def jobs_of(program: Program) -> list[Job]:
     """The program's tests, parts with stamps apart."""
     slow = [part for part in SLOW if re.fullmatch(part.program, program.title)]
-    if any(not part.tests for part in slow):
-        return [Job(program, [], part.stamp) for part in slow]
     rest = Job(program, [word for part in slow for test in part.tests for word in ("--skip", test)])
     return [rest, *(Job(program, list(part.tests), part.stamp) for part in slow)]
 
