@@ -332,7 +332,7 @@ fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Cl
 }
 
 /// `: did you mean …?`, if something is near.
-pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let near = known.map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
     match near.max_by(|one, other| one.0.total_cmp(&other.0)) {
         Some((likeness, candidate)) if likeness > 0.7 => format!(": did you mean {candidate}?"),

@@ -34,7 +34,7 @@ pub use bulk::{BULK_FIELDS, BulkDraft, BulkSpec};
 pub use fabric::{FABRIC_FIELDS, Fabric, FabricDraft};
 pub use fields::FIELDS;
 use file::Ignored;
-pub use file::{Draft, Field, ScenarioError, Sweep};
+pub use file::{Draft, Field, ScenarioError, Sweep, did_you_mean};
 pub use job::{JobDraft, Scenario};
 pub use work::{PhaseSizes, TimeOf, Work};
 pub use workload::OPERATIONS;

@@ -2,14 +2,12 @@
 
 use std::fmt::Display;
 
-use crate::parallel::parallel;
 use serde_json::{Map, Value, json};
 use tidegate_sim::bulk_machine;
 use tidegate_sim::cycle::all_to_all::{AllToAll, Plan};
 use tidegate_sim::run_spec::{BulkDraft, BulkSpec, Draft, FabricDraft, Sweep};
 
 use super::Shown;
-use crate::progress::{Bar, Source};
 
 /// Version of the JSON of exchanges.
 pub const EXCHANGE_SCHEMA: &str = "tidegate-exchange/1";
@@ -70,14 +68,7 @@ fn run<D: Draft, T: Sync, E: Display + Send>(
     numbers: &Numbers,
     measure: impl Fn(&T) -> Result<Vec<f64>, E> + Sync,
 ) -> Result<Shown, String> {
-    let bar = Bar::new("sim");
-    bar.expect(runs.len());
-    let found = parallel(jobs, runs, |run| {
-        let found = measure(run);
-        bar.finish("", Source::Done);
-        found
-    });
-    bar.clear();
+    let found = super::each_run(jobs, runs, measure);
     let mut rows: Vec<Vec<f64>> = Vec::new();
     for ((values, _), found) in sweep.points.iter().zip(found) {
         rows.push(found.map_err(|error| format!("the run{} failed: {error}", sweep.with(values)))?);
@@ -89,11 +80,9 @@ fn run<D: Draft, T: Sync, E: Display + Send>(
     };
     let cells = sweep.points.iter().zip(&rows).map(cells).collect();
     let json_of = |((values, _), row): (&(Vec<String>, D::Scenario), &Vec<f64>)| {
-        let axes: Map<String, Value> =
-            sweep.axes.iter().cloned().zip(values.iter().map(|value| json!(value))).collect();
         let found: Map<String, Value> =
             numbers.columns.iter().map(|&column| column.to_owned()).zip(row.iter().map(|value| json!(value))).collect();
-        json!({ "values": axes, "found": found })
+        json!({ "values": super::axes_of(sweep, values), "found": found })
     };
     let each: Vec<Value> = sweep.points.iter().zip(&rows).map(json_of).collect();
     let json = json!({ "schema": numbers.schema, "axes": sweep.axes, "runs": each });

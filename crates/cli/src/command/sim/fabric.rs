@@ -1,12 +1,10 @@
 //! What `tidegate sim` does with networks under load.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tidegate_sim::Estimate;
 use tidegate_sim::cycle::{Machine, Settled, Throughput};
 
 use super::Shown;
-use crate::parallel::parallel;
-use crate::progress::{Bar, Source};
 use tidegate_sim::run_spec::{Fabric, FabricDraft, Sweep};
 
 /// Version of their JSON.
@@ -28,14 +26,7 @@ pub fn show(sweep: &Sweep<FabricDraft>, jobs: usize) -> Result<Shown, String> {
             })
         })
         .collect();
-    let bar = Bar::new("sim");
-    bar.expect(runs.len());
-    let found = parallel(jobs, &runs, |(_, fabric)| {
-        let throughput = Throughput::measure(&fabric.machine, fabric.windows);
-        bar.finish("", Source::Done);
-        throughput
-    });
-    bar.clear();
+    let found = super::each_run(jobs, &runs, |(_, fabric)| Throughput::measure(&fabric.machine, fabric.windows));
     let mut rows: Vec<Seeds> = vec![Vec::new(); sweep.points.len()];
     for ((point, fabric), throughput) in runs.iter().zip(found) {
         let with = sweep.with(&sweep.points[*point].0);
@@ -94,8 +85,6 @@ fn as_json(sweep: &Sweep<FabricDraft>, rows: &[Seeds]) -> Value {
         .iter()
         .zip(rows)
         .map(|((values, fabric), seeds)| {
-            let axes: Map<String, Value> =
-                sweep.axes.iter().cloned().zip(values.iter().map(|value| json!(value))).collect();
             let accepted = estimate(seeds, |found| found.rate);
             let each: Vec<Value> = seeds
                 .iter()
@@ -117,7 +106,7 @@ fn as_json(sweep: &Sweep<FabricDraft>, rows: &[Seeds]) -> Value {
                 })
                 .collect();
             json!({
-                "values": axes,
+                "values": super::axes_of(sweep, values),
                 "nodes": fabric.machine.layout.nodes(),
                 "routers": fabric.machine.layout.routers(),
                 "slow_nodes": fabric.machine.load.slow_nodes,

@@ -11,8 +11,6 @@ use tidegate_sim::{FlowChoice, Outcome, SimulationError};
 use super::Shown;
 use crate::command::{is_standard_output, print, write_file};
 use crate::failure::Failure;
-use crate::parallel::parallel;
-use crate::progress::{Bar, Source};
 use crate::recording::simulated::SimulatedRun;
 use tidegate_sim::run_spec::{JobDraft, Scenario, Sweep, TimeOf, Work};
 
@@ -90,20 +88,15 @@ fn run(sweep: &Sweep<JobDraft>, jobs: usize, recording: Option<SimulatedRun>) ->
             })
         }));
     }
-    let bar = Bar::new("sim");
-    bar.expect(scenarios.len());
     let recording = Mutex::new(recording);
-    let outcomes: Vec<Result<Outcome, SimulationError>> = parallel(jobs, &scenarios, |scenario| {
+    let outcomes: Vec<Result<Outcome, SimulationError>> = super::each_run(jobs, &scenarios, |scenario| {
         let is_first = std::ptr::eq(scenario, &raw const scenarios[0]);
         let recording = recording.lock().ok().filter(|_| is_first).and_then(|mut recording| recording.take());
-        let outcome = scenario.work.simulation(scenario.config.clone()).and_then(|simulation| match recording {
+        scenario.work.simulation(scenario.config.clone()).and_then(|simulation| match recording {
             Some(recording) => recording.run(simulation),
             None => simulation.run(),
-        });
-        bar.finish("", Source::Done);
-        outcome
+        })
     });
-    bar.clear();
     let mut times = Vec::with_capacity(outcomes.len());
     let mut kept = Vec::new();
     for (index, outcome) in outcomes.into_iter().enumerate() {
@@ -172,15 +165,13 @@ fn as_json(sweep: &Sweep<JobDraft>, rows: &[Row]) -> Value {
         .iter()
         .zip(rows)
         .map(|((values, scenario), row)| {
-            let axes: Map<String, Value> =
-                sweep.axes.iter().cloned().zip(values.iter().map(|value| json!(value))).collect();
             let counters: Map<String, Value> = Counter::ALL
                 .iter()
                 .map(|&counter| (counter.name().to_owned(), json!(row.outcome.counter(counter))))
                 .collect();
             let bounds = row.outcome.bounds;
             json!({
-                "values": axes,
+                "values": super::axes_of(sweep, values),
                 "time_us": row.time,
                 "time_of": scenario.work.time_of().name(),
                 "reference_us": row.reference,

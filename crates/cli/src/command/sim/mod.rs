@@ -9,12 +9,14 @@ use std::fs;
 use std::path::Path;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::arguments::SimArguments;
 use crate::failure::Failure;
 use crate::files::csv;
-use tidegate_sim::run_spec::{BULK_FIELDS, Draft, FABRIC_FIELDS, FIELDS, Field, File};
+use crate::parallel::parallel;
+use crate::progress::{Bar, Source};
+use tidegate_sim::run_spec::{BULK_FIELDS, Draft, FABRIC_FIELDS, FIELDS, Field, File, Sweep};
 
 pub use exchange::{BULK_SCHEMA, EXCHANGE_SCHEMA};
 pub use fabric::FABRIC_SCHEMA;
@@ -90,6 +92,24 @@ impl Shown {
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         format!("{}\n\n{}", lines.join("\n"), self.notes)
     }
+}
+
+/// Does all these runs, `jobs` at a time, with a bar that says how they get on.
+fn each_run<T: Sync, R: Send>(jobs: usize, runs: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let bar = Bar::new("sim");
+    bar.expect(runs.len());
+    let done = parallel(jobs, runs, |one| {
+        let done = run(one);
+        bar.finish("", Source::Done);
+        done
+    });
+    bar.clear();
+    done
+}
+
+/// The values of a run's axes by their names, for JSON.
+fn axes_of<D: Draft>(sweep: &Sweep<D>, values: &[String]) -> Map<String, Value> {
+    sweep.axes.iter().cloned().zip(values.iter().map(|value| json!(value))).collect()
 }
 
 /// What a file describes that has no jobs of processes.
