@@ -1,7 +1,8 @@
 //! [`Experiment::judge`]: an experiment's statements, figures and tables made anew from the runs that a report holds.
 //! So a statement that is put in other words, or tested otherwise, does not cost hours of the same runs again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 use tidegate_sim::{FinishedRun, Measurement, NoStore, RunClaim, RunKey, RunStore};
@@ -46,39 +47,29 @@ impl Held {
         workshop: &Workshop<'_>,
         kept: &dyn RunStore,
     ) -> Result<Self, NotKept> {
-        let mut held: HashMap<(&str, u64), Vec<&Measurement>> = HashMap::new();
+        let mut held: HashMap<(&str, u64), &Measurement> = HashMap::new();
         for run in &report.runs {
-            held.entry((run.case.as_str(), run.seed)).or_default().push(&run.measurement);
+            held.entry((run.case.as_str(), run.seed)).or_insert(&run.measurement);
         }
-        let mut wanted: BTreeMap<(String, u64), Vec<RunKey>> = BTreeMap::new();
+        let mut wanted: Vec<(RunKey, String)> = Vec::new();
         for case in workshop.plan(&[experiment]) {
-            for seed in (0..u64::from(workshop.seeds)).map(|nth| workshop.seed.wrapping_add(nth)) {
-                let keys = wanted.entry((case.to_string(), seed)).or_default();
-                let key = case.run_key(seed, workshop.noise);
-                if !keys.contains(&key) {
-                    keys.push(key);
-                }
-            }
+            wanted.extend(workshop.seeds().map(|seed| (case.run_key(seed, workshop.noise), case.to_string())));
         }
         let mut found = HashMap::new();
-        for ((name, seed), keys) in wanted {
-            // Cases that say the same of themselves come in the same order here and there, if there are as many.
-            let runs = held.get(&(name.as_str(), seed)).map_or(&[][..], Vec::as_slice);
-            let is_told = runs.len() == keys.len() || keys.len() == 1;
-            for (place, key) in keys.into_iter().enumerate() {
-                let run = |measurement: &&Measurement| FinishedRun {
-                    code: CODE.to_owned(),
-                    key: key.clone(),
-                    seconds: 0.0,
-                    measurement: Measurement::clone(measurement),
-                };
-                let same_code = |run: &FinishedRun| run.code == report.code;
-                let run = runs.get(place).filter(|_| is_told).map(run).or_else(|| kept.load(&key).filter(same_code));
-                let run = run.ok_or_else(|| match runs.is_empty() || is_told {
-                    true => NotKept(format!("the run of {name}, seed {seed}, is not kept")),
-                    false => NotKept(format!("several of its cases have the same name, and not as many runs: {name}")),
-                })?;
-                found.insert(key, run);
+        // A run that cases with different fields have in common, such as the reference of many points, bears the name
+        // of one of them. No other run bears that name: it says all fields.
+        for (key, name) in &wanted {
+            if let Some(&measurement) = held.get(&(name.as_str(), key.seed)) {
+                let (code, measurement) = (CODE.to_owned(), measurement.clone());
+                found.insert(key.clone(), FinishedRun { code, key: key.clone(), seconds: 0.0, measurement });
+            }
+        }
+        for (key, name) in wanted {
+            if let Entry::Vacant(place) = found.entry(key) {
+                let run = kept.load(place.key()).filter(|run| run.code == report.code);
+                let missing = || NotKept(format!("the run of {name}, seed {}, is not kept", place.key().seed));
+                let run = run.ok_or_else(missing)?;
+                place.insert(run);
             }
         }
         Ok(Held(found))
@@ -94,8 +85,7 @@ impl Experiment {
     /// # Errors
     /// If a run is missing that the experiment wants now: it wants other cases than when the report was made.
     pub fn judge(&'static self, report: &Report, kept: &dyn RunStore) -> Result<Report, NotKept> {
-        let scales = [Scale::Full, Scale::Quick, Scale::Smallest];
-        let scale = scales.into_iter().find(|scale| scale.name() == report.scale);
+        let scale = Scale::ALL.into_iter().find(|scale| scale.name() == report.scale);
         let scale = scale.ok_or_else(|| NotKept(format!("nobody knows the size `{}`", report.scale)))?;
         let workshop = || {
             let workshop = Workshop::new(scale, report.seed, Some(1), &Silent);

@@ -33,6 +33,9 @@ pub enum Scale {
 }
 
 impl Scale {
+    /// All of them.
+    pub const ALL: [Scale; 3] = [Scale::Full, Scale::Quick, Scale::Smallest];
+
     /// As reports name it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -40,6 +43,15 @@ impl Scale {
             Scale::Full => "full",
             Scale::Quick => "quick",
             Scale::Smallest => "smallest",
+        }
+    }
+
+    /// The tables of a figure's runs that say what is different then, each laid over those before.
+    pub(crate) fn changes(self) -> &'static [&'static str] {
+        match self {
+            Scale::Full => &[],
+            Scale::Quick => &["quick"],
+            Scale::Smallest => &["quick", "smallest"],
         }
     }
 }
@@ -230,7 +242,8 @@ impl<'a> Workshop<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
+    /// The seeds of all cases.
+    pub(crate) fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
         let first = self.seed;
         (0..u64::from(self.seeds)).map(move |nth| first.wrapping_add(nth))
     }
@@ -475,7 +488,7 @@ mod tests {
     /// Listing lets experiments run on measurements that stand for none, which must not make them panic.
     #[test]
     fn every_experiment_says_its_cases_before_it_runs() {
-        for scale in [Scale::Full, Scale::Quick, Scale::Smallest] {
+        for scale in Scale::ALL {
             let workshop = Workshop::new(scale, 1, Some(1), &Silent).with_seeds(2);
             for experiment in Experiment::all() {
                 let cases = workshop.plan(&[experiment]);

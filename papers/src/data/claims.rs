@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use tidegate_sim::run_spec::did_you_mean;
+
 use super::definition::{ClaimOf, ValueOf};
 use super::expression::BadExpression;
 use super::points::Points;
@@ -27,7 +29,7 @@ impl Figure {
     fn judged(&self, claim: &ClaimOf, points: &Points, workshop: &Workshop<'_>) -> Result<Fact, BadFigure> {
         let reduced = claim.reduced.as_ref().filter(|_| workshop.scale != Scale::Full);
         let paper = reduced.and_then(|of| of.paper.as_ref()).unwrap_or(&claim.paper);
-        if !["", "full", "quick", "smallest"].contains(&claim.only.as_str()) {
+        if !(claim.only.is_empty() || Scale::ALL.iter().any(|scale| scale.name() == claim.only)) {
             return Err(BadFigure(format!("only = \"{}\": full, quick or smallest is needed", claim.only)));
         }
         let is_of_form = claim.only.is_empty() || claim.only == workshop.scale.name();
@@ -89,7 +91,7 @@ impl Values<'_> {
         }
         let of = self.own.get(name).or_else(|| self.shared.get(name)).ok_or_else(|| {
             let known = self.own.keys().chain(self.shared.keys()).map(String::as_str);
-            BadExpression(format!("there is no value {name}{}", super::nearest(name, known)))
+            BadExpression(format!("there is no value {name}{}", did_you_mean(name, known)))
         })?;
         let found = self.points.value(of).map_err(|error| BadExpression(format!("{name}: {error}")))?;
         self.known.borrow_mut().insert(name.to_owned(), found.clone());

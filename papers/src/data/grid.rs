@@ -21,6 +21,7 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_sim::run_spec::ScenarioError;
 use toml::{Table, Value};
 
 use super::BadFigure;
@@ -81,12 +82,7 @@ impl Grid {
     pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Self, BadFigure> {
         let bad = |what: String| BadFigure(format!("[runs.{name}]: {what}"));
         let mut merged = table.clone();
-        let forms: &[&str] = match scale {
-            Scale::Full => &[],
-            Scale::Quick => &["quick"],
-            Scale::Smallest => &["quick", "smallest"],
-        };
-        for form in forms {
+        for form in scale.changes() {
             if let Some(Value::Table(changes)) = table.get(*form) {
                 merge(&mut merged, changes);
             }
@@ -121,7 +117,8 @@ impl Grid {
                 places.push(Place { keys, case: None, reference: None, absent: None });
                 continue;
             }
-            let absent = match Case::of_fields(&fields) {
+            let found = Case::of_fields(&fields);
+            let absent = match &found {
                 Err(error) => error.needs_bytes.filter(|_| leaves_unfit).map(Absent::Needs),
                 Ok(_) => is_any(&keys, &too_long).map_err(bad)?.then_some(Absent::NotRun),
             };
@@ -129,16 +126,14 @@ impl Grid {
                 places.push(Place { keys, case: None, reference: None, absent });
                 continue;
             }
-            let spec = |fields: &[(String, String, String)]| {
-                Case::of_fields(fields).map_err(|error| bad(format!("{}: {fields:?}", error.what)))
-            };
-            let case = spec(&fields)?;
+            let refused = |error: ScenarioError, fields: &Fields| bad(format!("{}: {fields:?}", error.what));
+            let case = found.map_err(|error| refused(error, &fields))?;
             let compared = if reference.is_empty() {
                 None
             } else {
                 set(&mut fields, &reference);
                 chosen.iter().for_each(|choice| set(&mut fields, &choice.reference));
-                Some(spec(&fields)?)
+                Some(Case::of_fields(&fields).map_err(|error| refused(error, &fields))?)
             };
             places.push(Place { keys, case: Some(case), reference: compared, absent: None });
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidegate_message::Counter;
+use tidegate_sim::run_spec::did_you_mean;
 use tidegate_sim::{Carried, Measurement};
 
 use super::expression::BadExpression;
@@ -15,6 +16,7 @@ pub const SHORT: &[(&str, &str)] = &[
     ("slower", "100 * (time_us / beside.time_us - 1)"),
     ("multiple", "longest_us / reference.longest_us"),
     ("gain", "bulk.bandwidth / beside.bulk.bandwidth"),
+    ("credits_saved", "100 * (1 - credit_packets / max(beside.credit_packets, 1))"),
 ];
 
 /// Plain numbers of a measurement.
@@ -106,7 +108,7 @@ pub fn value(run: &Measurement, name: &str) -> Result<f64, BadExpression> {
     }
     let known = PLAIN.iter().map(|(known, _)| *known).chain(SHORT.iter().map(|(known, _)| *known));
     let known = known.chain(Counter::ALL.iter().map(|counter| counter.name()));
-    Err(BadExpression(format!("nothing that is measured is called {name}{}", super::nearest(name, known))))
+    Err(BadExpression(format!("nothing that is measured is called {name}{}", did_you_mean(name, known))))
 }
 
 /// The numbers that processes noted, over those of the same processes in the run that this one is compared with:

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tidegate_sim::SimulationError;
+use tidegate_sim::run_spec::did_you_mean;
 
 pub(crate) use definition::ValueOf;
 pub(crate) use folder::Figures;
@@ -77,7 +78,7 @@ impl Figure {
             let Some(toml::Value::String(with)) = runs.get("with") else { continue };
             let common = definition.common.get(with).ok_or_else(|| {
                 let known = definition.common.keys().map(String::as_str);
-                BadFigure(format!("{file}: [runs.{name}]: there is no [common.{with}]{}", nearest(with, known)))
+                BadFigure(format!("{file}: [runs.{name}]: there is no [common.{with}]{}", did_you_mean(with, known)))
             })?;
             let mut whole = common.clone();
             grid::merge(&mut whole, runs);
@@ -130,7 +131,7 @@ impl Figure {
     fn explanation(&self, heading: &str) -> Result<&str, BadFigure> {
         self.sections.get(heading).map(String::as_str).ok_or_else(|| {
             let known = self.sections.keys().map(String::as_str);
-            BadFigure(format!("the Markdown file has no section `{heading}`{}", nearest(heading, known)))
+            BadFigure(format!("the Markdown file has no section `{heading}`{}", did_you_mean(heading, known)))
         })
     }
 
@@ -185,10 +186,9 @@ impl Figure {
         if scale == Scale::Full || !self.is_simulated() {
             return whole;
         }
-        let forms: &[&str] = if scale == Scale::Quick { &["quick"] } else { &["quick", "smallest"] };
         let mut changes: BTreeMap<String, String> = BTreeMap::new();
         for (runs, table) in &self.definition.runs {
-            for form in forms {
+            for form in scale.changes() {
                 flatten(&format!("{runs}."), table.get(*form), &mut changes);
             }
         }
@@ -229,13 +229,4 @@ fn sections(markdown: &str) -> BTreeMap<String, String> {
         sections.insert(heading.trim().to_owned(), text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     sections
-}
-
-/// `: did you mean …?`, if something is near.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let near = known.map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
-    match near.max_by(|one, other| one.0.total_cmp(&other.0)) {
-        Some((likeness, candidate)) if likeness > 0.7 => format!(": did you mean {candidate}?"),
-        _ => String::new(),
-    }
 }

@@ -1,11 +1,13 @@
 //! A figure's pictures.
 
+use std::collections::BTreeMap;
+
 use tidegate_sim::{Estimate, FlowChoice};
-use toml::Value;
 
 use super::BadFigure;
-use super::definition::{PictureOf, Selection, SeriesOf};
-use super::points::{Point, Points, Slice, abscissa, common, joined, key, named};
+use super::definition::{PictureOf, SeriesOf};
+use super::points::{Point, Points, Slice, abscissa, combinations, common, grouped, key, named};
+use super::select::{Key, both, selecting};
 use crate::report::{self, AsPoint, Figure, REFERENCE, Series, SeriesKind, Spread};
 
 /// The picture with its curves.
@@ -37,23 +39,16 @@ pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> 
 
 /// The series, each of them once for each value of some axes.
 fn repeated(picture: &PictureOf, points: &Points) -> Result<Vec<SeriesOf>, BadFigure> {
-    let mut groups: Vec<Selection> = Vec::new();
-    for of in picture.series.iter().filter(|of| !of.of.is_empty()) {
-        for point in points.places(slice(of))? {
-            let mut group = Selection::new();
-            for axis in &picture.series_by {
-                group.insert(axis.clone(), Value::String(key(&point.keys, axis)?.text.clone()));
-            }
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-    }
     if picture.series_by.is_empty() {
         return Ok(picture.series.clone());
     }
-    let of_group = |group: &Selection, of: &SeriesOf| SeriesOf {
-        r#where: of.r#where.clone().into_iter().chain(group.clone()).collect(),
+    let mut all = Vec::new();
+    for of in picture.series.iter().filter(|of| !of.of.is_empty()) {
+        all.extend(points.places(slice(of))?);
+    }
+    let groups = combinations(&all, &picture.series_by)?;
+    let of_group = |group: &BTreeMap<String, Key>, of: &SeriesOf| SeriesOf {
+        r#where: both(&of.r#where, &selecting(group)),
         ..of.clone()
     };
     Ok(groups.iter().flat_map(|group| picture.series.iter().map(move |of| of_group(group, of))).collect())
@@ -75,14 +70,7 @@ fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String
         return Ok(vec![paper().in_panel(&of.panel)]);
     }
     let slice = slice(of);
-    let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
-    for point in points.places(slice)? {
-        let name = joined(&point.keys, &of.by)?;
-        match groups.iter_mut().find(|group| group.0 == name) {
-            Some(group) => group.1.push(point),
-            None => groups.push((name, vec![point])),
-        }
-    }
+    let groups = grouped(points.places(slice)?, &of.by)?;
     if !of.paper.is_empty() {
         let panels = groups.iter().map(|(_, group)| named(&of.panel, &group[0].keys));
         return Ok(panels.map(|panel| paper().in_panel(panel)).collect());

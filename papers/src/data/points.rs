@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_sim::run_spec::did_you_mean;
 use tidegate_sim::{Estimate, FlowChoice, Measurement, SimulationError};
 
 use super::BadFigure;
@@ -83,7 +84,7 @@ impl Points {
             (Some(name), _) => self.0.get(name).map(Vec::as_slice).ok_or_else(|| {
                 BadExpression(format!(
                     "there are no runs {name}{}",
-                    super::nearest(name, self.0.keys().map(String::as_str))
+                    did_you_mean(name, self.0.keys().map(String::as_str))
                 ))
             }),
             (None, 1) => Ok(self.0.values().next().map_or(&[], Vec::as_slice)),
@@ -181,7 +182,7 @@ fn place(point: &Point, along: &Option<String>) -> Result<f64, BadExpression> {
 }
 
 /// Points by the values of some axes, in the order in which these come.
-fn grouped<'a>(points: Vec<&'a Point>, axes: &[String]) -> Result<Vec<(String, Vec<&'a Point>)>, BadExpression> {
+pub fn grouped<'a>(points: Vec<&'a Point>, axes: &[String]) -> Result<Vec<(String, Vec<&'a Point>)>, BadExpression> {
     let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
     for point in points {
         let name = joined(&point.keys, axes)?;
@@ -191,6 +192,21 @@ fn grouped<'a>(points: Vec<&'a Point>, axes: &[String]) -> Result<Vec<(String, V
         }
     }
     Ok(groups)
+}
+
+/// All combinations of the values of some axes, in the order in which points have them; one without any for no axes.
+pub fn combinations(points: &[&Point], axes: &[String]) -> Result<Vec<BTreeMap<String, Key>>, BadExpression> {
+    let mut all: Vec<BTreeMap<String, Key>> = Vec::new();
+    for point in points {
+        let mut keys = BTreeMap::new();
+        for axis in axes {
+            keys.insert(axis.clone(), key(&point.keys, axis)?.clone());
+        }
+        if !all.iter().any(|known| texts(known) == texts(&keys)) {
+            all.push(keys);
+        }
+    }
+    Ok(all)
 }
 
 /// Numbers with their places in the list.
@@ -218,7 +234,7 @@ fn merged(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 /// The value of an axis.
 pub fn key<'a>(keys: &'a BTreeMap<String, Key>, axis: &str) -> Result<&'a Key, BadExpression> {
     keys.get(axis).ok_or_else(|| {
-        BadExpression(format!("there is no axis {axis}{}", super::nearest(axis, keys.keys().map(String::as_str))))
+        BadExpression(format!("there is no axis {axis}{}", did_you_mean(axis, keys.keys().map(String::as_str))))
     })
 }
 

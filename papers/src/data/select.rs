@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use tidegate_sim::run_spec::did_you_mean;
 use toml::Value;
 
 use super::definition::Selection;
@@ -45,6 +46,16 @@ fn number(text: &str) -> Option<f64> {
     text[..end].parse::<f64>().ok().map(|number| number * unit.1)
 }
 
+/// The selection of what has these keys.
+pub fn selecting<'a>(keys: impl IntoIterator<Item = (&'a String, &'a Key)>) -> Selection {
+    keys.into_iter().map(|(axis, key)| (axis.clone(), Value::String(key.text.clone()))).collect()
+}
+
+/// Two selections, of which the second decides where both name an axis.
+pub fn both(one: &Selection, other: &Selection) -> Selection {
+    one.iter().chain(other).map(|(axis, value)| (axis.clone(), value.clone())).collect()
+}
+
 /// Whether a point with these keys is meant. A selection that names an axis which the point does not have means none.
 ///
 /// # Errors
@@ -53,7 +64,7 @@ pub fn is_chosen(keys: &BTreeMap<String, Key>, selection: &Selection) -> Result<
     for (axis, wanted) in selection {
         let Some(key) = keys.get(axis) else {
             let known = keys.keys().map(String::as_str);
-            return Err(BadExpression(format!("there is no axis {axis}{}", super::nearest(axis, known))));
+            return Err(BadExpression(format!("there is no axis {axis}{}", did_you_mean(axis, known))));
         };
         if !agrees(key, wanted)? {
             return Ok(false);
@@ -190,7 +201,7 @@ impl Take {
             }
             _ => {
                 let known = TAKES.iter().map(|(word, _)| *word);
-                return Err(BadExpression(format!("take = \"{text}\" is unknown{}", super::nearest(word, known))));
+                return Err(BadExpression(format!("take = \"{text}\" is unknown{}", did_you_mean(word, known))));
             }
         })
     }

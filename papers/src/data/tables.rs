@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use tidegate_sim::Estimate;
-use toml::Value;
 
 use super::BadFigure;
 use super::definition::{ColumnOf, ColumnValue, Selection, TableOf, TotalOf};
 use super::expression::{BadExpression, Expression};
-use super::points::{Points, Slice, common, key, named};
-use super::select::{Key, Take};
+use super::points::{Points, Slice, combinations, common, key, named};
+use super::select::{Key, Take, both, selecting};
 use super::text::{self, Named, printed};
 use crate::report::Table;
 
@@ -33,7 +32,7 @@ pub fn filled(
     let repeated = values_of(of, of.runs.as_deref(), points, &of.columns_by, &of.r#where).map_err(bad)?;
     for (group, column) in repeated.iter().flat_map(|group| of.columns.iter().map(move |column| (group, column))) {
         let runs = column.value.runs.as_deref().or(of.runs.as_deref());
-        let selection = joined(&joined(&of.r#where, &column.value.r#where), &selected(group));
+        let selection = both(&both(&of.r#where, &column.value.r#where), &selecting(group));
         for mut keys in values_of(of, runs, points, &column.by, &selection).map_err(bad)? {
             keys.extend(group.clone());
             heads.push(named(&column.head, &keys));
@@ -51,7 +50,7 @@ pub fn filled(
             of => vec![named(of, &row)],
         };
         for (column, keys) in &columns {
-            cells.push(cell(of, column, &selected(row.iter().chain(keys)), points).map_err(bad)?);
+            cells.push(cell(of, column, &selecting(row.iter().chain(keys)), points).map_err(bad)?);
         }
         table.row(cells);
     }
@@ -60,7 +59,7 @@ pub fn filled(
         cells.resize(heads.len() - columns.len(), String::new());
         for (head, (column, keys)) in heads[cells.len()..].iter().zip(&columns) {
             let has_it = total.columns.is_empty() || total.columns.iter().any(|wanted| wanted == head);
-            let cell = || total_cell(of, total, column, &selected(keys), points).map_err(bad);
+            let cell = || total_cell(of, total, column, &selecting(keys), points).map_err(bad);
             cells.push(if has_it { cell()? } else { "–".to_owned() });
         }
         table.row(cells);
@@ -82,11 +81,6 @@ fn lines(
     Ok(())
 }
 
-/// The selection of what has these keys.
-fn selected<'a>(keys: impl IntoIterator<Item = (&'a String, &'a Key)>) -> Selection {
-    keys.into_iter().map(|(axis, key)| (axis.clone(), Value::String(key.text.clone()))).collect()
-}
-
 /// A cell of a row that makes one number of each column.
 fn total_cell(
     of: &TableOf,
@@ -99,11 +93,11 @@ fn total_cell(
     if let Some(of) = &total.of {
         value.of.clone_from(of);
     }
-    let each = estimates(of, &value, &joined(&joined(&of.r#where, &value.r#where), place), points)?;
+    let each = estimates(of, &value, &both(&both(&of.r#where, &value.r#where), place), points)?;
     Ok(printed(number(&value, &each)?, total.digits.unwrap_or(column.digits)))
 }
 
-/// All combinations of the values of some axes, in the order in which points have them; one without any for no axes.
+/// All combinations of the values of some axes that a table has.
 fn values_of(
     of: &TableOf,
     runs: Option<&str>,
@@ -112,22 +106,8 @@ fn values_of(
     selection: &Selection,
 ) -> Result<Vec<BTreeMap<String, Key>>, BadFigure> {
     let slice = Slice { runs, selection, beside: &Selection::new() };
-    let mut all: Vec<BTreeMap<String, Key>> = Vec::new();
-    for point in if of.absent { points.places(slice)? } else { points.chosen(slice)? } {
-        let mut keys = BTreeMap::new();
-        for axis in axes {
-            keys.insert(axis.clone(), key(&point.keys, axis)?.clone());
-        }
-        if !all.contains(&keys) {
-            all.push(keys);
-        }
-    }
-    Ok(all)
-}
-
-/// Two selections, of which the second decides where both name an axis.
-fn joined(one: &Selection, other: &Selection) -> Selection {
-    one.iter().chain(other).map(|(axis, value)| (axis.clone(), value.clone())).collect()
+    let points = if of.absent { points.places(slice)? } else { points.chosen(slice)? };
+    Ok(combinations(&points, axes)?)
 }
 
 /// The points of a value of a column, and what is measured there.
@@ -155,14 +135,14 @@ fn number(value: &ColumnValue, each: &[(f64, Estimate)]) -> Result<f64, BadExpre
 
 /// A cell; where no point is, why that is so, or nothing.
 fn cell(of: &TableOf, column: &ColumnOf, place: &Selection, points: &Points) -> Result<String, BadFigure> {
-    let base = joined(&of.r#where, &column.value.r#where);
+    let base = both(&of.r#where, &column.value.r#where);
     if let Some(axis) = &column.which {
-        return which(of, column, axis, &joined(&base, place), points);
+        return which(of, column, axis, &both(&base, place), points);
     }
     if !column.text.is_empty() {
         return text_cell(of, column, &base, place, points);
     }
-    let selection = joined(&base, place);
+    let selection = both(&base, place);
     let each = estimates(of, &column.value, &selection, points)?;
     let runs = column.value.runs.as_deref().or(of.runs.as_deref());
     let places = points.places(Slice { runs, selection: &selection, beside: &Selection::new() })?;
@@ -214,14 +194,14 @@ fn text_cell(
 ) -> Result<String, BadFigure> {
     let mut numbers = BTreeMap::new();
     for (name, value) in &column.values {
-        let each = estimates(of, value, &joined(&joined(base, &value.r#where), place), points)?;
+        let each = estimates(of, value, &both(&both(base, &value.r#where), place), points)?;
         if each.is_empty() {
             return Ok(String::new());
         }
         numbers.insert(name.as_str(), number(value, &each)?);
     }
     let runs = column.value.runs.as_deref().or(of.runs.as_deref());
-    let slice = Slice { runs, selection: &joined(base, place), beside: &Selection::new() };
+    let slice = Slice { runs, selection: &both(base, place), beside: &Selection::new() };
     let Some(first) = points.chosen(slice)?.into_iter().next() else { return Ok(String::new()) };
     let lookup = |expression: &str| {
         let value = |name: &str| {

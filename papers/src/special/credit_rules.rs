@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use tidegate_flow::{Config, FlowControl, Instant, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
 
-use super::number;
+use super::{MESSAGE_PACKETS, number};
 use crate::data::Key;
 
-/// Packets of a 2 KiB message with its 16-byte header.
-const MESSAGE_PACKETS: u32 = 37;
 /// Packets that a pair exchanges: enough for many rounds of every threshold here.
 const PACKETS: u32 = 1000;
 
@@ -16,6 +14,11 @@ const PACKETS: u32 = 1000;
 fn control(slots_per_peer: u32, credit_slots: u32) -> Result<FlowControl, String> {
     let config = Config::new(SchemeName::Static, 1, slots_per_peer, credit_slots);
     FlowControl::new(&config).map_err(|error| error.to_string())
+}
+
+/// The threshold at which a receiver with one peer returns credits.
+pub(super) fn threshold(slots_per_peer: u32, credit_slots: u32) -> Result<u32, String> {
+    Ok(control(slots_per_peer, credit_slots)?.inspect().peers[0].thresholds[0])
 }
 
 /// What becomes of a sender that never looks at its mailbox before its last credit is spent, the worst case: it works,
@@ -47,7 +50,7 @@ fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
 /// of a sender with each.
 pub(super) fn thresholds(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
     let (quota, slots) = (number(keys, "quota")?, number(keys, "credit_slots")?);
-    let running = control(quota + slots, slots)?.inspect().peers[0].thresholds[0];
+    let running = threshold(quota + slots, slots)?;
     let all = [("eq1", "fate_eq1", running), ("a", "fate_a", quota / slots + 1), ("b", "fate_b", quota / slots)];
     let found = all.map(|(name, fate_name, threshold)| {
         [(name, threshold.to_string()), (fate_name, fate(quota, slots, threshold).to_owned())]

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::MESSAGE_PACKETS;
 use crate::data::{Named, Points, ValueOf};
 
-/// Packets of a 2 KiB message with its 16-byte header: with so many data slots a message first fits.
-const MESSAGE_PACKETS: u32 = 37;
 /// The fewest slots of the plateau before the fall.
 const PLATEAU: u32 = 30;
 
@@ -25,6 +24,7 @@ struct Fall {
 
 impl Fall {
     fn of(points: &[(u32, f64)], credit_slots: u32) -> Result<Self, String> {
+        // With so many data slots a message first fits.
         let start = MESSAGE_PACKETS + credit_slots;
         let plateau: Vec<(u32, f64)> =
             points.iter().filter(|(slots, _)| (PLATEAU..start).contains(slots)).copied().collect();

@@ -21,6 +21,9 @@ use crate::data::{Key, Named, Points};
 use crate::report::Findings;
 use crate::workshop::Workshop;
 
+/// Packets of a 2 KiB message with its 16-byte header, of which P's figures are.
+const MESSAGE_PACKETS: u32 = 37;
+
 /// Adds to a figure's findings.
 type FindingsOf = fn(&Workshop<'_>, &Points) -> Result<Findings, SimulationError>;
 /// Numbers of a claim.

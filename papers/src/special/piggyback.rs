@@ -1,11 +1,9 @@
 //! P figure 9: how many credit packets piggybacking saves in the long run, and the teeth of a saw.
 
-use tidegate_flow::{Config, FlowControl, SchemeName};
-
+use super::MESSAGE_PACKETS;
+use super::credit_rules::threshold;
 use crate::data::{Named, Points, ValueOf};
 
-/// Packets of a 2 KiB message with its 16-byte header.
-const MESSAGE_PACKETS: u32 = 37;
 const CREDIT_SLOTS: u32 = 2;
 /// By how many points a tooth rises and falls.
 const RISE: f64 = 2.0;
@@ -13,9 +11,7 @@ const RISE: f64 = 2.0;
 /// Percent of the credit packets that piggybacking saves in the long run: only the last packet of a message has room,
 /// and what rides there is what the thresholds of the other's message left.
 fn saved_in_the_long_run(slots: u32) -> Result<f64, String> {
-    let config = Config::new(SchemeName::Static, 1, slots, CREDIT_SLOTS);
-    let control = FlowControl::new(&config).map_err(|error| error.to_string())?;
-    let threshold = control.inspect().peers[0].thresholds[0];
+    let threshold = threshold(slots, CREDIT_SLOTS)?;
     let sent_for = MESSAGE_PACKETS / threshold * threshold;
     Ok(100.0 * (1.0 - f64::from(sent_for) / f64::from(MESSAGE_PACKETS)))
 }
@@ -23,14 +19,15 @@ fn saved_in_the_long_run(slots: u32) -> Result<f64, String> {
 /// What was measured, by slots.
 fn measured(points: &Points) -> Result<Vec<(f64, f64)>, String> {
     let value = ValueOf {
-        of: Some("100 * (1 - credit_packets / max(beside.credit_packets, 1))".to_owned()),
+        of: Some("credits_saved".to_owned()),
         r#where: [("piggyback".to_owned(), true.into())].into(),
         beside: [("piggyback".to_owned(), false.into())].into(),
         each: vec!["slots_per_peer".to_owned()],
         ..ValueOf::default()
     };
     let found = points.value(&value).map_err(|error| error.to_string())?;
-    Ok(found.keys.iter().filter_map(|key| key.parse().ok()).zip(found.numbers).collect())
+    let slots = |key: &String| key.parse().map_err(|_| format!("{key}: a number of slots is needed"));
+    found.keys.iter().zip(found.numbers).map(|(key, saved)| Ok((slots(key)?, saved))).collect()
 }
 
 /// The computed curve, for every number of slots.

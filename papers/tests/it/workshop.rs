@@ -141,19 +141,22 @@ fn who_gives_up_ends_the_runs() {
     assert!(matches!(stopped, tidegate_papers::Stopped::Taker("enough")));
 }
 
+/// In the second, points with different numbers of slots have one reference in common, without flow control.
 #[test]
 fn a_report_is_judged_anew_from_its_own_runs() {
-    let experiment = Experiment::find(ONE_CASE).unwrap();
-    let workshop = Workshop::new(Scale::Smallest, 1, Some(2), &Silent).with_seeds(2).with_noise(5.0);
-    let report = report_of(&workshop, ONE_CASE);
-    let mut changed = Report { code: "of before".to_owned(), ..report.clone() };
-    changed.facts.clear();
-    changed.figures.clear();
-    let judged = experiment.judge(&changed, &NoStore).unwrap();
-    assert_eq!(judged, Report { code: "of before".to_owned(), ..report });
-    changed.runs.pop();
-    let error = experiment.judge(&changed, &NoStore).unwrap_err().to_string();
-    assert!(error.contains("seed 2, is not kept"), "{error}");
+    for id in [ONE_CASE, "P-fig16"] {
+        let experiment = Experiment::find(id).unwrap();
+        let workshop = Workshop::new(Scale::Smallest, 1, Some(2), &Silent).with_seeds(2).with_noise(5.0);
+        let report = report_of(&workshop, id);
+        let mut changed = Report { code: "of before".to_owned(), ..report.clone() };
+        changed.facts.clear();
+        changed.figures.clear();
+        let judged = experiment.judge(&changed, &NoStore).unwrap();
+        assert_eq!(judged, Report { code: "of before".to_owned(), ..report });
+        changed.runs.pop();
+        let error = experiment.judge(&changed, &NoStore).unwrap_err().to_string();
+        assert!(error.contains("seed 2, is not kept"), "{error}");
+    }
 }
 
 /// Each says all its fields, so a report that is judged again knows which run is whose.
