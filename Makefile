@@ -123,6 +123,7 @@ system: provider command ## whole-system tests: real MPI programs over the provi
 test-full: build ## all parts with stamps, the whole matrix of suites, ranks and schemes, larger worlds of flow control; the table is build/test-full.md
 	@$(MAKE) --no-print-directory STAMPS=--always unit loom miri papers-test
 	TIDEGATE_EXPLORE=all $(CARGO) test -p tidegate-flow --locked
+	TIDEGATE_EXPLORE=all $(CARGO) test -p tidegate-ofi --test it --locked programs::
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
 

@@ -1,5 +1,7 @@
 /* What a process has left to do when it stops calling: it goes on, unless FI_TIDEGATE_PROGRESS=calls, with which this is
- * run with `calls`; also where membarrier is `forbidden`, or is `forbidden_later`. Run with few buffers or slots. */
+ * run with `calls`; also where membarrier is `forbidden`, or is `forbidden_later`. Run with few buffers or slots. A second
+ * argument is the length of the long messages in MiB, 16 without it: it has to be long enough that most of the message
+ * is still to come when one side falls silent. */
 #include "harness.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -8,6 +10,8 @@
 
 enum { MESSAGES = 60 };
 static bool goes_on;
+/* Length of a long message, in bytes. */
+static size_t length_of_long = 16 << 20;
 
 /* How many messages come within so many seconds. */
 static int come_within(double most, uint64_t *in)
@@ -121,18 +125,19 @@ static void a_long_message_ends_though_one_side_is_silent(int silent)
 {
 	enum { TAG = 2, FILLED = 7 };
 	static char bytes[16 << 20];
+	size_t length = length_of_long;
 	struct fi_cq_tagged_entry entry;
 	bool is_done = false;
 	char byte = 0;
-	memset(bytes, my.rank ? 0 : FILLED, sizeof bytes);
+	memset(bytes, my.rank ? 0 : FILLED, length);
 	meet(2);
 	if (my.rank == 1) {
 		while (!has_come(TAG))
 			;
-		OK_WHEN_ROOM(fi_trecv(my.ep, bytes, sizeof bytes, NULL, my.peers[0], TAG, 0, NULL));
+		OK_WHEN_ROOM(fi_trecv(my.ep, bytes, length, NULL, my.peers[0], TAG, 0, NULL));
 		write_all(0, &byte, 1);
 	} else {
-		OK_WHEN_ROOM(fi_tsend(my.ep, bytes, sizeof bytes, NULL, my.peers[1], TAG, NULL));
+		OK_WHEN_ROOM(fi_tsend(my.ep, bytes, length, NULL, my.peers[1], TAG, NULL));
 		hear_from(1);
 	}
 	if (my.rank == silent) {
@@ -142,12 +147,12 @@ static void a_long_message_ends_though_one_side_is_silent(int silent)
 		while (!is_done && seconds_of(CLOCK_MONOTONIC) - begun < 60)
 			is_done = fi_cq_read(my.cq, &entry, 1) == 1;
 		if (!is_done)
-			FAIL("a message of %zu bytes does not end while its %s is silent", sizeof bytes, silent ? "receiver" : "sender");
+			FAIL("a message of %zu bytes does not end while its %s is silent", length, silent ? "receiver" : "sender");
 		write_all(silent, &byte, 1);
 	}
 	if (!is_done)
 		next();
-	EQUAL(bytes[0] + bytes[sizeof bytes - 1], 2 * FILLED);
+	EQUAL(bytes[0] + bytes[length - 1], 2 * FILLED);
 	meet(2);
 }
 
@@ -208,7 +213,10 @@ static void body(void)
 
 int main(int count, char **arguments)
 {
-	CHECK(count == 2);
+	CHECK(count == 2 || count == 3);
+	if (count == 3)
+		length_of_long = (size_t)atoi(arguments[2]) << 20;
+	CHECK(length_of_long > 0 && length_of_long <= 16 << 20);
 	if (!strcmp(arguments[1], "forbidden"))
 		forbid_membarrier();
 	if (!strcmp(arguments[1], "forbidden_later"))

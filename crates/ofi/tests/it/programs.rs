@@ -4,6 +4,22 @@
 
 use crate::toolbox::{APART, have_libfabric, may_live_apart, output_of, run, run_apart, text};
 
+/// The exchange of all lengths for settings under which each packet waits for an answer: the longest messages go once,
+/// or, with `TIDEGATE_EXPLORE=all` (`make test-full`), by every call, which takes minutes.
+fn exchange_once() -> &'static str {
+    if everything() { "exchange" } else { "exchange once" }
+}
+
+/// A silent process with a message of 4 MiB. That is four times as much as all bounce buffers hold, and far more than a
+/// mailbox does: the silent side has to make room again and again. With `TIDEGATE_EXPLORE=all` it is one of 16 MiB.
+fn silent_with_less() -> &'static str {
+    if everything() { "silent on_demand" } else { "silent on_demand 4" }
+}
+
+fn everything() -> bool {
+    std::env::var("TIDEGATE_EXPLORE").is_ok_and(|wish| wish == "all")
+}
+
 /// Runs a program with the smallest receive memory that is legal for two peers. The error for less names that value.
 fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
     if !have_libfabric() {
@@ -46,7 +62,7 @@ fn half_a_message_keeps_nobody_waiting() {
 fn messages_with_the_fewest_slots_and_no_direct_bulk_data() {
     let fewest = [("FI_TIDEGATE_SLOTS", "2"), ("FI_TIDEGATE_CREDIT_SLOTS", "1"), ("FI_TIDEGATE_BULK", "mailbox")];
     for scheme in ["none", "static", "dynamic"] {
-        run("exchange", &[&fewest[..], &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
+        run(exchange_once(), &[&fewest[..], &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
     }
 }
 
@@ -81,7 +97,7 @@ fn messages_that_find_no_room_are_deferred_and_received_all_the_same() {
 #[test]
 fn the_least_receive_memory_changes_no_match_and_no_message() {
     run_with_least_receive_memory("matching", &[]);
-    run_with_least_receive_memory("exchange", &[]);
+    run_with_least_receive_memory(exchange_once(), &[]);
 }
 
 #[test]
@@ -215,7 +231,7 @@ fn between_hosts_messages_are_sent_matched_and_received_alike() {
 #[test]
 fn between_hosts_little_receive_memory_changes_no_match_and_no_message() {
     if may_live_apart() {
-        for program in ["matching", "exchange", "deferring"] {
+        for program in ["matching", exchange_once(), "deferring"] {
             run_with_least_receive_memory(program, &APART);
         }
     }
@@ -314,8 +330,11 @@ fn a_thread_that_waits_lets_the_calls_of_others_in() {
     run("automatic lets_in", &[("FI_TIDEGATE_SPIN", "100000000")]);
 }
 
+/// The fewest buffers under one scheme, so that a process that falls silent has something left to do.
+const ONE_BUFFER: [(&str, &str); 2] = [("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")];
+
 #[test]
-fn what_is_left_to_do_goes_on_though_its_process_is_silent() {
+fn what_is_left_to_do_goes_on_under_every_scheme_though_its_process_is_silent() {
     let slots = [("FI_TIDEGATE_SLOTS", "8"), ("FI_TIDEGATE_PEERS", "4")];
     let buffers = [("FI_TIDEGATE_BUFFERS", "1")];
     let pool = [("FI_TIDEGATE_POOL_FIRST", "1"), ("FI_TIDEGATE_POOL_MOST", "1")];
@@ -330,22 +349,30 @@ fn what_is_left_to_do_goes_on_though_its_process_is_silent() {
     for (scheme, least) in settings {
         run("silent on_demand", &[least, &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
     }
-    let one = [("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")];
-    for bulk in ["direct", "bounced", "mailbox"] {
-        run("silent on_demand", &[&one[..], &[("FI_TIDEGATE_BULK", bulk)]].concat());
+}
+
+#[test]
+fn what_is_left_to_do_goes_on_by_each_way_of_bulk_data_though_its_process_is_silent() {
+    for (call, bulk) in
+        [("silent on_demand", "direct"), (silent_with_less(), "bounced"), (silent_with_less(), "mailbox")]
+    {
+        run(call, &[&ONE_BUFFER[..], &[("FI_TIDEGATE_BULK", bulk)]].concat());
     }
     for rendezvous in ["chunked", "single"] {
-        run_apart("silent on_demand", &[&one[..], &[("FI_TIDEGATE_RENDEZVOUS", rendezvous)]].concat());
+        run_apart("silent on_demand", &[&ONE_BUFFER[..], &[("FI_TIDEGATE_RENDEZVOUS", rendezvous)]].concat());
     }
-    run("silent forbidden", &one);
-    run("silent forbidden_later", &one);
-    let calls = ("FI_TIDEGATE_PROGRESS", "calls");
-    run("silent calls", &[calls, ("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")]);
+}
+
+#[test]
+fn what_is_left_to_do_waits_for_a_call_where_no_thread_may_do_it() {
+    run("silent forbidden", &ONE_BUFFER);
+    run("silent forbidden_later", &ONE_BUFFER);
+    run("silent calls", &[&[("FI_TIDEGATE_PROGRESS", "calls")], &ONE_BUFFER[..]].concat());
 }
 
 #[test]
 fn a_process_ends_and_forks_though_something_is_left_to_do() {
-    run("ending", &[("FI_TIDEGATE_SCHEME", "preposted"), ("FI_TIDEGATE_BUFFERS", "1")]);
+    run("ending", &ONE_BUFFER);
 }
 
 #[test]
