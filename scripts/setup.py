@@ -114,16 +114,18 @@ def environment_is_current(folder: Path, requirements: Path) -> bool:
 
 
 def stamp_text(folder: Path, requirements: Path) -> str:
-    """What an environment depends on. The folder is part of it, because an environment holds absolute paths."""
-    return f"{folder}\n{sys.version}\n{requirements.read_text()}"
+    """What an environment depends on. The folder is part of it, because an environment holds absolute paths: as it is
+    called without links, since several worktrees may have a link to one `.mpi`, and none may make the others' anew."""
+    return f"{folder.resolve()}\n{sys.version}\n{requirements.read_text()}"
 
 
 def make_environment(name: str, folder: Path | None = None) -> None:
     """Makes one virtual environment, from scratch if its list has changed; in `.mpi/` unless a folder is given."""
-    folder, requirements = folder or MPIS / name, REQUIREMENTS / f"{name}.txt"
+    # Without links, so that nothing in it names a worktree that is removed some day.
+    folder, requirements = (folder or MPIS / name).resolve(), REQUIREMENTS / f"{name}.txt"
     if environment_is_current(folder, requirements):
         return
-    print(f"setup: making {folder.relative_to(ROOT)}", flush=True)
+    print(f"setup: making {folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
     if made.returncode != 0:
