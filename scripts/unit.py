@@ -47,8 +47,12 @@ SLOW = [
 ]
 QUICK = {"ofi/it": ("information::", "programs::messages_", "programs::receives_"), "link/it": ("shm::", "segments::", "services::", "paths::")}
 """What `--quick` leaves of programs that wait for minutes."""
-FIRST = ["message/it", "ofi/it", "flow/it", "link/tidegate_link"]
-"""The longest, which begin first."""
+FIRST = ["message/it", "flow/it", "link/tidegate_link"]
+"""The longest but for `EARLY`, which begin first."""
+EARLY = "ofi/it"
+"""It takes longest and mostly waits: it is built first, and runs while the others are compiled."""
+THREADS = {EARLY: 3}
+"""How many tests of a program run at a time, where it is not the number of cores."""
 
 
 @dataclass
@@ -62,6 +66,10 @@ class Job:
     @property
     def title(self) -> str:
         return f"{self.program.title} ({self.stamp})" if self.stamp else self.program.title
+
+    def command(self) -> list[str]:
+        threads = THREADS.get(self.program.title)
+        return [str(self.program.path), *self.words, *([f"--test-threads={threads}"] if threads else [])]
 
 
 @dataclass
@@ -95,7 +103,7 @@ def run(job: Job) -> Outcome:
     started = time.monotonic()
     # Cargo tells tests of its own where the crate is, by this variable.
     environment = os.environ | {"CARGO_MANIFEST_DIR": str(job.program.crate)}
-    done = subprocess.run([job.program.path, *job.words], cwd=job.program.crate, env=environment, stdin=subprocess.DEVNULL,
+    done = subprocess.run(job.command(), cwd=job.program.crate, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     seconds = time.monotonic() - started
     counted = re.search(r"^test result: .*?(\d+) passed; (\d+) failed", done.stdout, re.MULTILINE)
@@ -123,19 +131,28 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only test programs whose names contain one of these")
     arguments = parser.parse_args()
     started = time.monotonic()
-    if arguments.quick:
-        jobs = sorted((job for program in programs(arguments.names) for job in quick_jobs_of(program)), key=order)
-    else:
-        chosen = [program for program in programs() if not arguments.names or any(name in program.title for name in arguments.names)]
-        jobs = sorted((job for program in chosen for job in jobs_of(program)), key=order)
     outcomes: dict[int, Outcome] = {}
-    statuses = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting = []
-        for name in sorted({job.stamp for job in jobs if job.stamp}):
-            own = [job for job in jobs if job.stamp == name]
-            waiting.append(pool.submit(Stamp(name).run, lambda name=name, own=own: run_stamped(name, outcomes, own), always=arguments.always))
-        waiting += [pool.submit(lambda job=job: outcomes.setdefault(id(job), run(job)).status) for job in jobs if not job.stamp]
+        jobs, waiting = [], []
+
+        def begin(chosen: list[Job]) -> None:
+            jobs.extend(chosen)
+            for name in sorted({job.stamp for job in chosen if job.stamp}):
+                own = [job for job in chosen if job.stamp == name]
+                waiting.append(pool.submit(Stamp(name).run, lambda name=name, own=own: run_stamped(name, outcomes, own), always=arguments.always))
+            waiting.extend(pool.submit(lambda job=job: outcomes.setdefault(id(job), run(job)).status) for job in chosen if not job.stamp)
+
+        if arguments.quick:
+            begin(sorted((job for program in programs(arguments.names) for job in quick_jobs_of(program)), key=order))
+        else:
+            def is_meant(program: Program) -> bool:
+                return not arguments.names or any(name in program.title for name in arguments.names)
+
+            if not arguments.names or any(name in EARLY for name in arguments.names):
+                crate, name = EARLY.split("/")
+                begin([job for program in programs([crate], ["--test", name]) for job in jobs_of(program)])
+            rest = [program for program in programs() if is_meant(program) and program.title != EARLY]
+            begin(sorted((job for program in rest for job in jobs_of(program)), key=order))
         try:
             statuses = [one.result() for one in waiting]
         except Unusable as error:

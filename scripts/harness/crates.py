@@ -26,11 +26,14 @@ class Program:
         return f"{self.crate.name}/{self.name}"
 
 
-def programs(crates: Sequence[str] = ()) -> list[Program]:
-    """All test programs of the product, built, or those of some crates. The command and the provider are built with them."""
+KINDS = ("--lib", "--bins", "--tests")
+"""All test programs; not the examples, which clippy looks at."""
+
+
+def programs(crates: Sequence[str] = (), kinds: Sequence[str] = KINDS) -> list[Program]:
+    """All test programs of the product, built, or those of some crates or kinds. The command and the provider are built with
+    them."""
     packages = [word for crate in crates for word in ("-p", f"tidegate-{crate}")]
-    # Not the examples, which clippy looks at.
-    kinds = ["--lib", "--bins", "--tests"]
     command = [os.environ.get("CARGO", "cargo"), "test", *packages, *kinds, "--no-run", "--locked", "--message-format=json-render-diagnostics"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
