@@ -51,8 +51,6 @@ FIRST = ["message/it", "flow/it", "link/tidegate_link"]
 """The longest but for `EARLY`, which begin first."""
 EARLY = "ofi/it"
 """It takes longest and mostly waits: it is built first, and runs while the others are compiled."""
-THREADS = {EARLY: 3}
-"""How many tests of a program run at a time, where it is not the number of cores."""
 
 
 @dataclass
@@ -66,10 +64,6 @@ class Job:
     @property
     def title(self) -> str:
         return f"{self.program.title} ({self.stamp})" if self.stamp else self.program.title
-
-    def command(self) -> list[str]:
-        threads = THREADS.get(self.program.title)
-        return [str(self.program.path), *self.words, *([f"--test-threads={threads}"] if threads else [])]
 
 
 @dataclass
@@ -103,7 +97,7 @@ def run(job: Job) -> Outcome:
     started = time.monotonic()
     # Cargo tells tests of its own where the crate is, by this variable.
     environment = os.environ | {"CARGO_MANIFEST_DIR": str(job.program.crate)}
-    done = subprocess.run(job.command(), cwd=job.program.crate, env=environment, stdin=subprocess.DEVNULL,
+    done = subprocess.run([job.program.path, *job.words], cwd=job.program.crate, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     seconds = time.monotonic() - started
     counted = re.search(r"^test result: .*?(\d+) passed; (\d+) failed", done.stdout, re.MULTILINE)
