@@ -10,9 +10,9 @@ fn exchange_once() -> &'static str {
     if everything() { "exchange" } else { "exchange once" }
 }
 
-/// A silent process with a long message of so many MiB: bounced, 4 are four times as much as all bounce buffers hold, and
-/// through the mailbox 1 is 500 packets, each of which takes the only buffer, so that the silent side has to make room
-/// again and again. With `TIDEGATE_EXPLORE=all` it is a message of 16 MiB.
+/// A silent process with a long message of so many MiB: bounced, 4 are four times as much as all bounce buffers hold,
+/// and through the mailbox 1 is 500 packets, each of which takes the only buffer, so that the silent side has to make
+/// room again and again. With `TIDEGATE_EXPLORE=all` it is a message of 16 MiB.
 fn silent_with(mebibytes: u32) -> String {
     if everything() { "silent on_demand".into() } else { format!("silent on_demand {mebibytes}") }
 }
