@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tidegate_cli::command::{print, print_json};
 use tidegate_cli::failure::Failure;
+use tidegate_cli::part::Part;
 use tidegate_cli::progress::Bar;
 use tidegate_cli::store::{Folder, Reuse};
 use tidegate_link::log::print_line;
@@ -58,7 +59,9 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         _ => Scale::Full,
     };
     let bar = Bar::new("paper");
-    let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
+    let part = Part::find(arguments.part, arguments.out.is_some())?;
+    let jobs = arguments.jobs.map_or_else(|| part.jobs(), |jobs| jobs as usize);
+    let workshop = Workshop::new(scale, arguments.seed, Some(jobs), &bar);
     let (seeds, noise) = seeds_and_noise(arguments, scale);
     let workshop = workshop.with_seeds(seeds).with_noise(noise);
     let needs_runs = experiments.iter().any(|experiment| experiment.is_simulated());
@@ -71,6 +74,11 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         Some(store) => workshop.with_store(store),
         None => workshop,
     };
+    if let (false, Some(folder)) = (part.is_whole(), &kept_in)
+        && is_for_others(&workshop, &experiments, &part, &bar, folder)?
+    {
+        return Ok(0);
+    }
     let mut reports = Vec::new();
     let ended = workshop.reports(&experiments, |report| {
         let times = Times::new(workshop.jobs(), workshop.take_times());
@@ -109,6 +117,28 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         say_page(folder);
     }
     Ok(0)
+}
+
+/// Does one part of the runs. Whether the reports are for other parts to make, which is said.
+fn is_for_others(
+    workshop: &Workshop<'_>,
+    experiments: &[&'static Experiment],
+    part: &Part,
+    bar: &Bar,
+    folder: &Path,
+) -> Result<bool, Failure> {
+    let missing =
+        workshop.do_part(experiments, part).map_err(|error| Failure::own(format!("a run failed: {error}")))?;
+    let next = match missing {
+        Some(0) => return Ok(false),
+        Some(missing) => format!("{missing} runs are missing: when all parts have ended, {}", part.remedy()),
+        None => "part 1 prints what came out".to_owned(),
+    };
+    bar.clear();
+    let ((done, kept), place) = (bar.counts(), Folder::of(folder));
+    let part = part.in_words();
+    print_line(&format!("{part}: {done} runs were done, {kept} had been kept in {}; {next}", place.display()));
+    Ok(true)
 }
 
 /// Opens the folder where runs are kept before the first run, so that the user hears of a wrong name now and not after

@@ -8,9 +8,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use tidegate_cli::part::Part;
 use tidegate_cli::progress::Source;
+use tidegate_cli::store::ASK_AGAIN;
 use tidegate_sim::{FinishedRun, Measurement, NoStore, Noise, RunKey, RunStore, SimulationError, Time};
 
 use crate::experiment::Experiment;
@@ -68,9 +70,6 @@ pub struct RunTime {
 /// The name, among those of runs, of a search that is no run.
 pub const SEARCH: &str = "search";
 
-/// After how long a run that another process is doing is asked for again.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
-
 /// A run to be done.
 #[derive(Debug)]
 struct Item {
@@ -93,6 +92,12 @@ struct State {
     forecast: Forecast,
     /// Threads wait for more runs when none is pending.
     is_open: bool,
+    /// Runs of other parts, which are not pending yet, if they ever are.
+    of_others: Vec<Arc<Item>>,
+    /// The part whose runs alone become pending, while there is one.
+    part: Option<Part>,
+    /// A run that another process is doing is left to that process.
+    leaves_claimed: bool,
     /// Experiments only list their cases now.
     is_planning: bool,
     planned: Vec<Case>,
@@ -226,6 +231,55 @@ impl<'a> Workshop<'a> {
         })
     }
 
+    /// Does the runs of one part of these experiments, and returns how many of them all are not there yet. Where that
+    /// is none, [`reports`](Self::reports) runs nothing more. `None`: another part is to look after that, because all
+    /// of them run at the same time.
+    ///
+    /// # Errors
+    /// If a run fails that is this part's to report.
+    pub fn do_part(&self, experiments: &[&'static Experiment], part: &Part) -> Result<Option<usize>, SimulationError> {
+        let cases = self.plan(experiments);
+        self.state().part = Some(part.clone());
+        self.enqueue(&cases);
+        self.say_how_long();
+        let own = self.do_pending();
+        self.state().part = None;
+        if part.helps() {
+            // A run that fails fails in the first part too.
+            let left = self.take_kept_of_others();
+            self.progress.expect(left.len());
+            let mut state = self.state();
+            state.leaves_claimed = !part.waits_for_all();
+            // From the end on, where their owners come last.
+            state.pending = left.into_iter().rev().collect();
+            drop(state);
+            let helped = self.do_pending();
+            self.state().leaves_claimed = false;
+            return if part.waits_for_all() { own.and(helped).map(|()| Some(0)) } else { Ok(None) };
+        }
+        own.map(|()| Some(self.take_kept_of_others().len()))
+    }
+
+    /// The runs of other parts that are not kept; the others have ended with that.
+    fn take_kept_of_others(&self) -> Vec<Arc<Item>> {
+        let mut left = std::mem::take(&mut self.state().of_others);
+        left.retain(|item| match self.store.load(&item.key) {
+            Some(run) => {
+                self.progress.expect(1);
+                self.finish(item, run, Source::Kept);
+                false
+            }
+            None => true,
+        });
+        left
+    }
+
+    /// Does all runs that are pending.
+    fn do_pending(&self) -> Result<(), SimulationError> {
+        thread::scope(|scope| (0..self.jobs).for_each(|_| drop(scope.spawn(|| self.work()))));
+        self.state().failed.take().map_or(Ok(()), Err)
+    }
+
     /// The cases that experiments want, as far as they can be told before any has run.
     pub(crate) fn plan(&self, experiments: &[&'static Experiment]) -> Vec<Case> {
         self.state().is_planning = true;
@@ -256,8 +310,13 @@ impl<'a> Workshop<'a> {
             for case in cases {
                 let keys = self.seeds().map(|seed| case.run_key(seed, self.noise));
                 for key in keys.filter(|key| !state.known.contains(key)).collect::<Vec<_>>() {
+                    let number = state.known.len();
                     state.known.insert(key.clone());
-                    items.push(Arc::new(Item { case: case.clone(), key, size: Size::of(case) }));
+                    let item = Arc::new(Item { case: case.clone(), key, size: Size::of(case) });
+                    match state.part.as_ref().is_none_or(|part| part.has(number)) {
+                        true => items.push(item),
+                        false => state.of_others.push(item),
+                    }
                 }
             }
         }
@@ -366,7 +425,9 @@ impl<'a> Workshop<'a> {
                 elsewhere += 1;
                 let mut state = self.state();
                 state.active.retain(|other| !Arc::ptr_eq(other, &item));
-                state.pending.push_back(item);
+                if !state.leaves_claimed {
+                    state.pending.push_back(item);
+                }
                 continue;
             };
             elsewhere = 0;
@@ -394,7 +455,7 @@ impl<'a> Workshop<'a> {
     /// there are no more.
     fn next(&self, elsewhere: usize) -> Option<Arc<Item>> {
         let mut state = self.state();
-        if elsewhere > 0 && elsewhere >= state.pending.len() {
+        if elsewhere > 0 && elsewhere >= state.pending.len() && !state.leaves_claimed {
             state = self.changed.wait_timeout(state, ASK_AGAIN).unwrap_or_else(PoisonError::into_inner).0;
         }
         loop {
