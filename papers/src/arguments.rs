@@ -16,6 +16,8 @@ Examples:
   tidegate paper --noise=5 P-fig27         (does twice the noise change what comes out?)
   mpiexec -n 16 tidegate paper all --out results            (divided among 16 tasks; srun alike)
   tidegate paper all --out results --part 3/16              (the third of 16 parts, wherever it runs)
+  tidegate paper --pack results            (writes results/runs-HASH.tar.gz)
+  tidegate paper --unpack runs-HASH.tar.gz --out results
 
 docs/paper/README.md holds the results with pictures.";
 
@@ -43,6 +45,16 @@ pub struct Arguments {
     /// Write README.md into the folder of the papers, from the results that lie beside the figures
     #[arg(long, conflicts_with = "ids")]
     pub overview: bool,
+
+    /// Pack the runs that are kept in DIR into one compressed file there, named by its hash, and print its name
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["ids", "overview", "list", "out", "part", "json", "unpack"])]
+    pub pack: Option<PathBuf>,
+
+    /// Check a file that --pack has written, by its name too, and put its runs into --out DIR, where runs are kept
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
+        conflicts_with_all = ["ids", "overview", "list", "part", "json"])]
+    pub unpack: Option<PathBuf>,
 
     /// List the experiments instead of running them
     #[arg(long)]

@@ -14,6 +14,7 @@ use tidegate_cli::store::{Folder, Reuse};
 use tidegate_link::log::print_line;
 use tidegate_sim::{NoStore, RunStore};
 
+use crate::archive::{self, Unpacked};
 use crate::arguments::Arguments;
 use crate::data::Figures;
 use crate::experiment::Experiment;
@@ -31,6 +32,9 @@ const ALL: &str = "`tidegate paper all` all: more than ten hours with two proces
 
 /// Does what the arguments ask.
 pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(done) = pack_or_unpack(arguments) {
+        return done.map(|()| 0);
+    }
     Experiment::load(arguments.papers.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
     if arguments.overview {
         let folder = arguments.papers.clone().unwrap_or_else(Figures::usual_folder);
@@ -42,6 +46,26 @@ pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
         return redraw(folder).map(|()| 0);
     }
     run(arguments)
+}
+
+/// Makes or reads an archive of runs, if that is what the arguments ask for.
+fn pack_or_unpack(arguments: &Arguments) -> Option<Result<(), Failure>> {
+    if let Some(folder) = &arguments.pack {
+        let failed = |error| Failure::own(format!("cannot pack the runs in {}: {error}", folder.display()));
+        return Some(
+            archive::pack(folder).map_err(failed).and_then(|path| print(format!("{}\n", path.display()).as_bytes())),
+        );
+    }
+    let (Some(file), Some(folder)) = (&arguments.unpack, &arguments.out) else { return None };
+    let done = archive::unpack(file, folder);
+    Some(match done {
+        Ok(Unpacked { new, known }) => {
+            let place = Folder::of(folder).display().to_string();
+            print_line(&format!("{new} runs were put into {place}, {known} were there already"));
+            Ok(())
+        }
+        Err(error) => Err(Failure::own(format!("cannot unpack {}: {error}", file.display()))),
+    })
 }
 
 /// Runs experiments, or lists them where none is named.
