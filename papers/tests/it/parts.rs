@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Some dozens of short runs.
-const EXPERIMENT: &str = "P-fig24-26";
+/// Nine short runs.
+const EXPERIMENT: &str = "L-fig2";
 
 fn paper(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-paper"));
