@@ -23,10 +23,10 @@ const FOLDER: &str = ".runs";
 /// A block of a tar file.
 const BLOCK: usize = 512;
 /// Longest file of a run, in bytes, and most of them. Some ten times what the figures have.
-const RUN_BYTES_MOST: u64 = 64 << 20;
+const RUN_BYTES_MOST: u64 = 16 << 20;
 const RUNS_MOST: usize = 1_000_000;
 /// Most bytes of all runs.
-const BYTES_MOST: u64 = 64 << 30;
+const BYTES_MOST: u64 = 4 << 30;
 
 /// Packs the runs that are kept below `folder`; returns where the archive is, which is there too.
 ///
@@ -60,7 +60,7 @@ pub fn pack(folder: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// What [`unpack`] did.
+/// The runs of an archive that [`unpack`] has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unpacked {
     /// Runs that were not there before.
@@ -123,8 +123,7 @@ fn digits(name: &str) -> Option<(&str, &str)> {
     (are_digits(code) && are_digits(key)).then_some((code, key))
 }
 
-/// Whether a file holds the run that it is called after. What came of the run is not looked at: whoever uses it does
-/// that.
+/// Whether a file holds the run that it is called after. Its result is checked when it is used.
 fn check(name: &str, bytes: &[u8]) -> Result<(), String> {
     let (code, key) = digits(name).ok_or("no run of Tidegate's has such a name")?;
     let run: FinishedRun<serde_json::Value> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
@@ -165,7 +164,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// How many bytes follow so many, up to a whole block.
+/// The number of bytes that fill the last block of a file of this length.
 fn padding(bytes: u64) -> u64 {
     bytes.next_multiple_of(BLOCK as u64) - bytes
 }

@@ -84,8 +84,7 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let bar = Bar::new("paper");
     let part = Part::find(arguments.part, arguments.out.is_some())?;
-    let jobs = arguments.jobs.map_or_else(|| part.jobs(), |jobs| jobs as usize);
-    let workshop = Workshop::new(scale, arguments.seed, Some(jobs), &bar);
+    let workshop = Workshop::new(scale, arguments.seed, Some(part.jobs(arguments.jobs)), &bar);
     let (seeds, noise) = seeds_and_noise(arguments, scale);
     let workshop = workshop.with_seeds(seeds).with_noise(noise);
     let needs_runs = experiments.iter().any(|experiment| experiment.is_simulated());
@@ -98,9 +97,7 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         Some(store) => workshop.with_store(store),
         None => workshop,
     };
-    if let (false, Some(folder)) = (part.is_whole(), &kept_in)
-        && is_for_others(&workshop, &experiments, &part, &bar, folder)?
-    {
+    if is_for_others(&workshop, &experiments, &part, &bar, kept_in.as_deref())? {
         return Ok(0);
     }
     let mut reports = Vec::new();
@@ -149,8 +146,9 @@ fn is_for_others(
     experiments: &[&'static Experiment],
     part: &Part,
     bar: &Bar,
-    folder: &Path,
+    folder: Option<&Path>,
 ) -> Result<bool, Failure> {
+    let Some(folder) = folder.filter(|_| !part.is_whole()) else { return Ok(false) };
     let missing =
         workshop.do_part(experiments, part).map_err(|error| Failure::own(format!("a run failed: {error}")))?;
     let next = match missing {

@@ -5,6 +5,9 @@
 //! processor waits for the end of a figure, and what is left is known from the beginning. The experiments then run
 //! again, one after the other, and wait for their own runs only.
 
+mod dividing;
+mod scale;
+
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,41 +25,7 @@ use crate::report::{Report, RunReport};
 use crate::run::CODE;
 use crate::run::case::Case;
 use crate::runs::Runs;
-
-/// How large experiments are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// The paper's number of processes, and the points that its statements need.
-    Full,
-    /// An eighth of the processes, fewer points: minutes on a laptop.
-    Quick,
-    /// The least with which the facts can be told: seconds. For tests.
-    Smallest,
-}
-
-impl Scale {
-    /// All of them.
-    pub const ALL: [Scale; 3] = [Scale::Full, Scale::Quick, Scale::Smallest];
-
-    /// As reports name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Scale::Full => "full",
-            Scale::Quick => "quick",
-            Scale::Smallest => "smallest",
-        }
-    }
-
-    /// The tables of a figure's runs that say what is different then, each laid over those before.
-    pub(crate) fn changes(self) -> &'static [&'static str] {
-        match self {
-            Scale::Full => &[],
-            Scale::Quick => &["quick"],
-            Scale::Smallest => &["quick", "smallest"],
-        }
-    }
-}
+pub use scale::Scale;
 
 /// How long a run took. This depends on the machine, so it is no part of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -229,55 +198,6 @@ impl<'a> Workshop<'a> {
             }
             Ok(())
         })
-    }
-
-    /// Does the runs of one part of these experiments, and returns how many of them all are not there yet. Where that
-    /// is none, [`reports`](Self::reports) runs nothing more. `None`: another part is to look after that, because all
-    /// of them run at the same time.
-    ///
-    /// # Errors
-    /// If a run fails that is this part's to report.
-    pub fn do_part(&self, experiments: &[&'static Experiment], part: &Part) -> Result<Option<usize>, SimulationError> {
-        let cases = self.plan(experiments);
-        self.state().part = Some(part.clone());
-        self.enqueue(&cases);
-        self.say_how_long();
-        let own = self.do_pending();
-        self.state().part = None;
-        if part.helps() {
-            // A run that fails fails in the first part too.
-            let left = self.take_kept_of_others();
-            self.progress.expect(left.len());
-            let mut state = self.state();
-            state.leaves_claimed = !part.waits_for_all();
-            // From the end on, where their owners come last.
-            state.pending = left.into_iter().rev().collect();
-            drop(state);
-            let helped = self.do_pending();
-            self.state().leaves_claimed = false;
-            return if part.waits_for_all() { own.and(helped).map(|()| Some(0)) } else { Ok(None) };
-        }
-        own.map(|()| Some(self.take_kept_of_others().len()))
-    }
-
-    /// The runs of other parts that are not kept; the others have ended with that.
-    fn take_kept_of_others(&self) -> Vec<Arc<Item>> {
-        let mut left = std::mem::take(&mut self.state().of_others);
-        left.retain(|item| match self.store.load(&item.key) {
-            Some(run) => {
-                self.progress.expect(1);
-                self.finish(item, run, Source::Kept);
-                false
-            }
-            None => true,
-        });
-        left
-    }
-
-    /// Does all runs that are pending.
-    fn do_pending(&self) -> Result<(), SimulationError> {
-        thread::scope(|scope| (0..self.jobs).for_each(|_| drop(scope.spawn(|| self.work()))));
-        self.state().failed.take().map_or(Ok(()), Err)
     }
 
     /// The cases that experiments want, as far as they can be told before any has run.

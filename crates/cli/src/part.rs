@@ -3,7 +3,7 @@
 //! Tidegate has no scheduler of jobs: a launcher that is there already starts the same command several times, and each
 //! process finds out which of them it is. `--part K/N` says so; else the launcher's environment does:
 //!
-//! | who | its variables |
+//! | started by | variables |
 //! |---|---|
 //! | `mpiexec` of MPICH, Intel MPI, Cray; Open MPI; MVAPICH; Flux | a rank and a size, table [`LAUNCHERS`] |
 //! | `srun` | `SLURM_PROCID` of `SLURM_STEP_NUM_TASKS` |
@@ -14,12 +14,12 @@
 //!   step that `srun` has started there is `SLURM_STEP_NUM_TASKS`, so that is what counts.
 //! * An `mpiexec` inside a Slurm job may start its daemons by `srun`, so the ranks inherit the variables of a step that
 //!   is not theirs. So the launchers of MPIs count before `srun`.
-//! * The tasks of an array may start one after the other, and each may use a launcher: then parts are parts of parts.
+//! * The tasks of an array may start one after the other, and each may use a launcher: then there are parts of parts.
 //! * A program of an MPI job may start this command for purposes of its own. So the environment divides nothing where
 //!   no folder is named that the parts could share.
 //!
-//! Tasks of one launcher run at the same time. So those that have done their own runs help the others, and the first one
-//! waits for all and prints what came out. Parts that `--part` names, and tasks of arrays, do their own runs alone.
+//! Tasks of one launcher run at the same time. So those that have done their own runs help the others, and the first
+//! one waits for all and prints what came out. Parts that `--part` names, and tasks of arrays, do their own runs alone.
 
 use std::env;
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ pub struct GivenPart {
     of: u64,
 }
 
-/// What `--part` is given.
+/// Reads the value of `--part`.
 ///
 /// # Errors
 /// If that is no part of a whole.
@@ -59,7 +59,7 @@ pub struct Part {
     /// From 0 on.
     index: u64,
     count: u64,
-    /// What says so, as the user knows it.
+    /// The option or the variables that say so.
     origin: String,
     /// All parts run at the same time.
     are_together: bool,
@@ -88,10 +88,10 @@ impl Part {
             }
             None if has_folder => Part::of_environment(&variables).map_err(Failure::usage),
             None => {
-                let here = Part::of_environment(&variables).ok().filter(|part| part.are_together && part.index == 0);
+                let here = Part::of_environment(&variables).ok().filter(|part| part.are_together && part.is_first());
                 if let Some(Part { count, origin, .. }) = here {
                     print_line(&format!(
-                        "{count} tasks run ({origin}), and each of them does all runs: with --out DIR they share them"
+                        "{count} tasks run ({origin}), and each of them shows all runs: with --out DIR they divide the runs"
                     ));
                 }
                 Ok(Part::whole())
@@ -123,6 +123,12 @@ impl Part {
         self.count == 1
     }
 
+    /// Whether it is the first of them: it says what one process is enough to say.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.index == 0
+    }
+
     /// Whether the run or search of this number, from 0 on, belongs to it.
     #[must_use]
     pub fn has(&self, number: usize) -> bool {
@@ -138,14 +144,14 @@ impl Part {
     /// Whether it waits until all runs are done, by whichever part, and says what came out.
     #[must_use]
     pub fn waits_for_all(&self) -> bool {
-        self.is_whole() || (self.are_together && self.index == 0)
+        self.is_whole() || (self.are_together && self.is_first())
     }
 
-    /// How many runs go on at the same time if the user has not said.
+    /// How many runs go on at the same time: as many as the user said, else as this part has processors.
     #[must_use]
-    pub fn jobs(&self) -> usize {
+    pub fn jobs(&self, given: Option<u64>) -> usize {
         let all = || thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.unwrap_or_else(all)
+        given.map_or_else(|| self.jobs.unwrap_or_else(all), |jobs| jobs as usize)
     }
 
     /// As a message names it: `part 2 of 4 (PMI_RANK of PMI_SIZE)`.
@@ -203,7 +209,7 @@ fn number(variables: Variables<'_>, name: &str) -> Result<Option<u64>, String> {
     })
 }
 
-/// What helps wherever the environment says nothing that makes sense.
+/// The remedy wherever the environment makes no sense.
 const REMEDY: &str = "--part K/N says which part this is, and --part 1/1 that it does all runs";
 
 /// The task of a rank and a size. `None`: neither is there.

@@ -45,11 +45,20 @@ impl Sharing {
         let part = Part::find(given, out.is_some())?;
         let Some(out) = out else { return Ok(None) };
         let failed = |error: std::io::Error| Failure::own(format!("cannot write to {}: {error}", out.display()));
-        let folder = Folder::open(out, Reuse::SameCode, CODE).map_err(failed)?;
+        let folder = Folder::open(out, Reuse::OwnCode, CODE).map_err(failed)?;
+        if part.is_first() {
+            folder.say_others();
+        }
         Ok(Some(Sharing { folder, part, place: Folder::of(out) }))
     }
 
-    /// What came of all runs, those that are kept not done again, `jobs` at a time.
+    /// How many runs go on at the same time: as many as the user said, else as there are processors for this part.
+    #[must_use]
+    pub fn jobs(sharing: Option<&Self>, given: Option<u64>) -> usize {
+        sharing.map_or_else(|| Part::whole().jobs(given), |sharing| sharing.part.jobs(given))
+    }
+
+    /// The results of all runs; those that are missing are done, `jobs` at a time.
     ///
     /// # Errors
     /// If a run fails, or this part is not to wait for the others.
@@ -91,7 +100,7 @@ impl Sharing {
         if self.part.waits_for_all() {
             attempt(from_the_end, true);
         } else if self.part.helps() {
-            // Without locks nobody can know what the others are doing.
+            // Without locks a process cannot know which runs the others are doing.
             if self.folder.has_locks() {
                 attempt(from_the_end, false);
             }
@@ -116,7 +125,7 @@ impl Sharing {
         }
     }
 
-    /// What this part did, and what happens next.
+    /// A line that says how many runs this part did, and what the user can do `next`.
     #[must_use]
     pub fn ended(&self, bar: &Bar, next: &str) -> String {
         let (done, kept) = bar.counts();
@@ -124,7 +133,7 @@ impl Sharing {
         format!("{part}: {done} runs were done, {kept} had been kept in {place}; {next}")
     }
 
-    /// What this process did that has found all runs.
+    /// A line that says how many runs this process did, once all are there.
     #[must_use]
     pub fn found_all(&self, bar: &Bar) -> String {
         let (done, kept) = bar.counts();

@@ -7,11 +7,12 @@
 //!   number. Another process that wants the same run finds it locked and does others. A lock ends with its process,
 //!   however that ends.
 //! * A run is written into a file that no other process writes, made durable, and renamed: so a file that ends in
-//!   `json` is whole, whatever happened, also where a file system knows no locks or keeps them from other hosts. What
-//!   a killed process has left of such a file is removed by the next process that gets its lock.
-//! * A server may keep the locks of a host that is gone for good (NFS version 3). So whoever holds a lock touches the
-//!   file twice a minute, and a process that has seen a locked file untouched for [`ABANDONED_AFTER`] takes the run
-//!   over. Both clocks are its own. If the other process lives after all, the run is done twice, with the same result.
+//!   `json` is whole, whatever happened, also where a file system knows no locks or keeps them from other hosts. The
+//!   unfinished file of a killed process is removed by the next process that gets its lock.
+//! * A server may keep the locks of a host that is gone for good (NFS version 3). So a process that holds a lock
+//!   touches the file twice a minute, and a process that has seen a locked file untouched for [`ABANDONED_AFTER`], by
+//!   its own clock, takes the run over. If the other process lives after all, the run is done twice, with the same
+//!   result.
 //! * Where files cannot be locked at all, runs are kept all the same, and may be done twice.
 //!
 //! Whatever a file holds is checked before it is believed.
@@ -38,13 +39,13 @@ use heartbeat::Heartbeat;
 /// The folder below that of the results.
 const NAME: &str = ".runs";
 
-/// A process that has shown no sign of life for so long does its run no more.
+/// A process that has shown no sign of life for this time is taken for dead, and its run is done by another one.
 pub const ABANDONED_AFTER: Duration = Duration::from_secs(300);
 
 /// After how long a run that another process is doing is asked for again.
 pub const ASK_AGAIN: Duration = Duration::from_millis(250);
 
-/// What may be kept of a run.
+/// The result of a run, as a file can keep it.
 pub trait Kept: Serialize + DeserializeOwned {
     /// Whether its numbers can be those of a run.
     fn is_sound(&self) -> bool {
@@ -61,7 +62,9 @@ impl Kept for Measurement {
 /// Whose runs are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Those of the same code.
+    /// Those of the same code; the program has no option for others.
+    OwnCode,
+    /// Those of the same code, where an option takes others too.
     SameCode,
     /// Those of any code, the same before others.
     AnyCode,
@@ -86,11 +89,11 @@ pub struct Folder {
     heartbeat: Heartbeat,
 }
 
-/// What changes in a file when it is touched or replaced: its number, and its time in seconds and nanoseconds.
+/// The number of a file and its time, in seconds and nanoseconds: they change when it is touched or replaced.
 type Stamp = (u64, i64, i64);
 
 impl Folder {
-    /// The runs below `out` for a program of this code; says which there are that are not used.
+    /// The runs below `out` for a program of this code. Where an option takes those of other code, that is said.
     ///
     /// # Errors
     /// If the folder can be neither made nor read.
@@ -107,15 +110,7 @@ impl Folder {
         }
         others.sort();
         let others: Vec<PathBuf> = others.into_iter().rev().map(|(_, path)| path).collect();
-        if !others.is_empty() {
-            let runs: usize = others.iter().map(|folder| count(folder)).sum();
-            let fate = match reuse {
-                Reuse::SameCode => "not used; --reuse-older uses them",
-                Reuse::AnyCode => "used where this version has none",
-            };
-            print_line(&format!("{} holds {runs} runs of other versions of the simulator, {fate}", all.display()));
-        }
-        Ok(Folder {
+        let folder = Folder {
             own,
             others,
             reuse,
@@ -124,7 +119,26 @@ impl Folder {
             is_without_locks: AtomicBool::new(false),
             watched: Mutex::default(),
             heartbeat: Heartbeat::default(),
-        })
+        };
+        if reuse != Reuse::OwnCode {
+            folder.say_others();
+        }
+        Ok(folder)
+    }
+
+    /// Says how many runs of other code there are, if there are any, and whether they are used.
+    pub fn say_others(&self) {
+        if self.others.is_empty() {
+            return;
+        }
+        let runs: usize = self.others.iter().map(|folder| count(folder)).sum();
+        let fate = match self.reuse {
+            Reuse::OwnCode => "not used",
+            Reuse::SameCode => "not used; --reuse-older uses them",
+            Reuse::AnyCode => "used where this version has none",
+        };
+        let all = self.own.parent().unwrap_or(&self.own).display();
+        print_line(&format!("{all} holds {runs} runs of other versions of the simulator, {fate}"));
     }
 
     /// Where runs are kept below the folder of results.
@@ -178,7 +192,7 @@ impl Folder {
                 self.is_without_locks.store(true, Relaxed);
                 (None, Some(format!("cannot lock files in {}: {error}; runs may be done twice", self.own.display())))
             }
-            // Results are worth more than the certainty that nobody else is at it.
+            // The result is worth more than the certainty that no other process does the same run.
             Err(error) => (None, Some(format!("cannot keep runs in {}: {error}", self.own.display()))),
         };
         if let Some(why) = why.filter(|_| !self.has_complained.swap(true, Relaxed)) {
@@ -240,7 +254,7 @@ impl<M: Kept> RunStore<M> for Folder {
     }
 }
 
-/// What came of an attempt to lock a file.
+/// The result of an attempt to lock a file.
 enum Lock {
     /// This process holds it now.
     Ours(File),
@@ -266,7 +280,7 @@ fn lock(path: &Path) -> io::Result<Lock> {
             if let Some(before) = str::from_utf8(&before[..read]).ok().filter(|before| is_name(before)) {
                 let _ = fs::remove_file(unfinished(path, before));
             }
-            // Who has it is for people; without that the lock is as good.
+            // The name is for people and for the removal above; the lock is as good without it.
             let _ = file.set_len(0).and_then(|()| file.write_all_at(own_name().as_bytes(), 0));
             return Ok(Lock::Ours(file));
         }
@@ -285,7 +299,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 /// Longest name of a process, in bytes.
 const NAME_BYTES_MOST: usize = 200;
 
-/// What tells this process from others, on all hosts.
+/// A name of this process that no other one has, on any host.
 fn own_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.';

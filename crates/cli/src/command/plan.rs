@@ -52,11 +52,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     let bar = Bar::new("plan");
     let sharing = Sharing::open(arguments.sharing.out.as_deref(), arguments.sharing.part)?;
     let store: &dyn RunStore = sharing.as_ref().map_or(&NoStore, |sharing| &sharing.folder);
-    let usual = || match &sharing {
-        Some(sharing) => sharing.part.jobs(),
-        None => thread::available_parallelism().map_or(1, usize::from),
-    };
-    let permits = Permits::new(arguments.jobs.map_or_else(usual, |jobs| jobs as usize));
+    let permits = Permits::new(Sharing::jobs(sharing.as_ref(), arguments.jobs));
     let seeds = arguments.seeds as u32;
     let (trace, fingerprint) = (&program.trace, program.fingerprint.as_str());
     let runs = Runs { trace, fingerprint, seeds, store, bar: &bar, permits: &permits, missing: None };
@@ -90,7 +86,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What is found by all parts together. `None`: this part does not show it, or others are not ready, which is said.
+/// The findings of all parts together. `None`: this part does not show them, or runs of others are missing; it says so.
 ///
 /// A search decides by what came of one run which is next, so parts that run at the same time all do the same searches,
 /// and share the runs of each. Parts that may run one after the other do the searches of some schemes each.

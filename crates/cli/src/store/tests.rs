@@ -9,7 +9,7 @@ impl Kept for Number {}
 const CODE: &str = "0123456789abcdef";
 
 fn folder(out: &Path) -> Folder {
-    Folder::open(out, Reuse::SameCode, CODE).unwrap()
+    Folder::open(out, Reuse::OwnCode, CODE).unwrap()
 }
 
 fn key() -> RunKey {

@@ -29,7 +29,7 @@ impl Sweep {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// What was said on standard output and standard error.
+    /// Standard output and standard error.
     #[track_caller]
     fn said(&self, words: &[&str], environment: &str) -> (String, String) {
         said(self.start(words, environment).wait_with_output().unwrap())
@@ -139,7 +139,7 @@ fn without_a_folder_the_environment_divides_nothing_and_a_part_is_refused() {
     refused(&[&words[..], &["--out", "out"]].concat(), "PBS_ARRAY_INDEX=3", "--part $PBS_ARRAY_INDEX/N says so");
 }
 
-/// A run that fails is not kept, so whoever needs it finds that it fails.
+/// A run that fails is not kept, so each process that needs it does it, and fails alike.
 #[test]
 fn a_run_that_fails_fails_in_its_part_and_for_the_whole() {
     let sweep = Sweep::new(

@@ -12,7 +12,7 @@ use tidegate_sim::run_spec::{Fabric, FabricDraft, Sweep};
 /// Version of their JSON.
 pub const FABRIC_SCHEMA: &str = "tidegate-fabric/1";
 
-/// What came through, as a file keeps it.
+/// The result of a run, as a file keeps it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Found {
     /// Flits that a node takes per cycle in the last window, mean over all nodes.

@@ -60,7 +60,7 @@ pub fn write_goal(sweep: &Sweep<JobDraft>, file: &Path) -> Result<u8, Failure> {
     write_file(file, &text).map(|()| 0)
 }
 
-/// What is to be known of a run, as a file keeps it.
+/// The result of a run, as a file keeps it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Found {
     /// [`Work::time`](tidegate_sim::run_spec::Work::time), in microseconds.
@@ -69,7 +69,7 @@ struct Found {
     /// When the last process ended, in picoseconds.
     #[serde(rename = "run_ps")]
     run: u64,
-    /// What the run could not have beaten, in picoseconds: the busiest process, its interface in both directions, a link.
+    /// Times that the run could not have beaten, in picoseconds: of a process, into and out of the network, of a link.
     bounds_ps: [u64; 4],
     packets: u64,
     packet_hops: u64,
@@ -107,7 +107,7 @@ impl Found {
         Time(self.run)
     }
 
-    /// What the run could not have beaten, in microseconds.
+    /// The same times in microseconds.
     fn bounds(&self) -> [f64; 4] {
         self.bounds_ps.map(|bound| Time(bound).microseconds())
     }
@@ -117,7 +117,7 @@ impl Found {
     }
 }
 
-/// What decides a run.
+/// The key under which a run is kept: all fields that decide it.
 fn key(scenario: &Scenario) -> RunKey {
     let config = SimulationConfig { seed: 0, ..scenario.config.clone() };
     let work = match &scenario.work {

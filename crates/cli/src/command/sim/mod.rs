@@ -66,7 +66,8 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let file = File::read(bytes, path.parent().unwrap_or(Path::new("")))
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let sharing = Sharing::open(arguments.sharing.out.as_deref(), arguments.sharing.part)?;
-    let runner = Runner::new(arguments.jobs.map(|jobs| jobs as usize), sharing);
+    let jobs = Sharing::jobs(sharing.as_ref(), arguments.jobs);
+    let runner = Runner { jobs, sharing, bar: Bar::new("sim") };
     let shown = match (&file, &arguments.goal) {
         (File::Jobs(sweep), Some(goal)) => return job::write_goal(sweep, goal),
         (other, Some(_)) => {
@@ -128,7 +129,7 @@ impl Shown {
 
 /// Does runs, with a bar that says how they get on.
 struct Runner {
-    /// So many at a time.
+    /// The number of runs at a time.
     jobs: usize,
     /// Where they are kept, if they are.
     sharing: Option<Sharing>,
@@ -136,15 +137,7 @@ struct Runner {
 }
 
 impl Runner {
-    fn new(jobs: Option<usize>, sharing: Option<Sharing>) -> Self {
-        let usual = || match &sharing {
-            Some(sharing) => sharing.part.jobs(),
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        Runner { jobs: jobs.unwrap_or_else(usual), sharing, bar: Bar::new("sim") }
-    }
-
-    /// What comes of all these runs, in their order. `key` says what decides a run.
+    /// The results of all these runs, in their order. `key` gives the key under which a run is kept.
     fn each<T: Sync, M: Kept + Send, E: Send>(
         &self,
         runs: &[T],
@@ -169,7 +162,7 @@ impl Runner {
     }
 }
 
-/// What decides a run that has no processes, hence no noise: `case` has all its fields.
+/// The key of a run that has no processes, hence no noise: `case` has all its fields.
 fn key(case: String, seed: u64) -> RunKey {
     RunKey { case: format!("sim {case}"), seed, noise_interval_ps: 0, noise_duration_ps: 0 }
 }
