@@ -239,14 +239,19 @@ impl<M: Kept> RunStore<M> for Folder {
         let name = name.file_name().unwrap_or_default();
         let others = if self.reuse == Reuse::AnyCode { &self.others[..] } else { &[] };
         let folders = std::iter::once(&self.own).chain(others);
-        folders.map(|folder| folder.join(name)).find_map(|path| {
+        let found = folders.map(|folder| folder.join(name)).find_map(|path| {
             read(&path, key).unwrap_or_else(|why| {
                 if self.ignored.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone()) {
                     print_line(&format!("{} is ignored, and the run done again: {why}", path.display()));
                 }
                 None
             })
-        })
+        });
+        if found.is_some() && self.path(key).with_extension("running").exists() {
+            // Its process was killed after it had kept the run: a claim that is dropped removes what it has left.
+            drop(self.claim_at(key, Instant::now()));
+        }
+        found
     }
 
     fn claim(&self, key: &RunKey) -> Option<Box<dyn RunClaim<M>>> {

@@ -85,5 +85,9 @@ fn what_a_killed_process_has_left_is_not_read_and_goes_away() {
     assert_eq!(fs::read_to_string(claim.running()).unwrap(), own_name());
     Box::new(claim).keep(&finished(7));
     assert_eq!(names(&folder), [format!("{}.json", key().digits())]);
+    // It was killed when the run had got its name.
+    fs::write(path.with_extension("running"), "host-a_123").unwrap();
+    assert_eq!(loaded(&folder), Some(7));
+    assert_eq!(names(&folder), [format!("{}.json", key().digits())]);
     assert!(is_name(&own_name()) && !["", "../x", "a/b", "a b"].iter().any(|name| is_name(name)));
 }
