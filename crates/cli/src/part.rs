@@ -5,9 +5,9 @@
 //!
 //! | started by | variables |
 //! |---|---|
-//! | `mpiexec` of MPICH, Intel MPI, Cray; Open MPI; MVAPICH; Flux | a rank and a size, table [`LAUNCHERS`] |
+//! | `mpiexec` of MPICH, Intel MPI, Cray; Open MPI; MVAPICH; Flux | a rank and a size, table `LAUNCHERS` |
 //! | `srun` | `SLURM_PROCID` of `SLURM_STEP_NUM_TASKS` |
-//! | an array of Slurm, Grid Engine, LSF | an index and the range of indices, table [`ARRAYS`] |
+//! | an array of Slurm, Grid Engine, LSF | an index and the range of indices, table `ARRAYS` |
 //! | an array of PBS | an index alone; `--part` has to say of how many |
 //!
 //! * Slurm sets `SLURM_PROCID=0` and `SLURM_NTASKS=16` in the batch script too, where the command runs once. Only in a
