@@ -8,6 +8,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
@@ -38,7 +39,8 @@ pub fn pack(folder: &Path) -> io::Result<PathBuf> {
         let place = Folder::of(folder);
         return Err(io::Error::other(format!("{} holds no runs", place.display())));
     }
-    let file = tempfile::Builder::new().tempfile_in(folder)?;
+    let mode = fs::Permissions::from_mode(0o666);
+    let file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
     let hashing = Hashing { inner: BufWriter::new(file), hash: Sha256::new() };
     let mut packed = GzBuilder::new().write(hashing, Compression::best());
     for name in &names {
