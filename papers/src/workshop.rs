@@ -6,7 +6,7 @@
 //! again, one after the other, and wait for their own runs only.
 
 mod dividing;
-mod scale;
+mod ending;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,42 @@ use crate::report::{Report, RunReport};
 use crate::run::CODE;
 use crate::run::case::Case;
 use crate::runs::Runs;
-pub use scale::Scale;
+use ending::{Closing, Watch};
+
+/// How large experiments are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// The paper's number of processes, and the points that its statements need.
+    Full,
+    /// An eighth of the processes, fewer points: minutes on a laptop.
+    Quick,
+    /// The least with which the facts can be told: seconds. For tests.
+    Smallest,
+}
+
+impl Scale {
+    /// All of them.
+    pub const ALL: [Scale; 3] = [Scale::Full, Scale::Quick, Scale::Smallest];
+
+    /// As reports name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::Full => "full",
+            Scale::Quick => "quick",
+            Scale::Smallest => "smallest",
+        }
+    }
+
+    /// The tables of a figure's runs that say what is different then, each laid over those before.
+    pub(crate) fn changes(self) -> &'static [&'static str] {
+        match self {
+            Scale::Full => &[],
+            Scale::Quick => &["quick"],
+            Scale::Smallest => &["quick", "smallest"],
+        }
+    }
+}
 
 /// How long a run took. This depends on the machine, so it is no part of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -434,30 +469,6 @@ impl<'a> Workshop<'a> {
         state.failed.get_or_insert(error);
         drop(state);
         self.changed.notify_all();
-    }
-}
-
-/// Ends the threads of a workshop once they have finished what they are doing.
-struct Closing<'a>(&'a Workshop<'a>);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.is_open = false;
-        state.pending.clear();
-        drop(state);
-        self.0.changed.notify_all();
-    }
-}
-
-/// Tells who waits for a thread's runs that the thread has panicked.
-struct Watch<'a>(&'a Workshop<'a>);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.fail(SimulationError::Setup("a run panicked".to_owned()));
-        }
     }
 }
 
