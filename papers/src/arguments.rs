@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueHint};
 use tidegate_cli::arguments::whole_number;
+use tidegate_cli::part::{GivenPart, given};
 
 const HELP: &str = "\
 Exit code: 0 whatever came out; 2 wrong usage; 125 a run failed.
@@ -13,6 +14,10 @@ Examples:
   tidegate paper P-table1 P-fig14
   tidegate paper all --quick --out results (all, reduced: minutes)
   tidegate paper --noise=5 P-fig27         (does twice the noise change what comes out?)
+  mpiexec -n 16 tidegate paper all --out results            (divided among 16 tasks; srun alike)
+  tidegate paper all --out results --part 3/16              (the third of 16 parts, wherever it runs)
+  tidegate paper --pack results            (writes results/runs-HASH.tar.gz)
+  tidegate paper --unpack runs-HASH.tar.gz --out results
 
 docs/paper/README.md holds the results with pictures.";
 
@@ -41,6 +46,16 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "ids")]
     pub overview: bool,
 
+    /// Pack the runs that are kept in DIR into one compressed file there, named by its hash, and print its name
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["ids", "overview", "list", "out", "part", "json", "unpack"])]
+    pub pack: Option<PathBuf>,
+
+    /// Check a file that --pack has written, by its name too, and put its runs into --out DIR, where runs are kept
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
+        conflicts_with_all = ["ids", "overview", "list", "part", "json"])]
+    pub unpack: Option<PathBuf>,
+
     /// List the experiments instead of running them
     #[arg(long)]
     pub list: bool,
@@ -67,6 +82,11 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
+    /// Do only the K-th of N parts of the runs, whatever the environment says; all share --out DIR, where tasks that
+    /// mpiexec or srun starts, or an array of jobs, divide the runs by themselves
+    #[arg(long, value_name = "K/N", value_parser = given)]
+    pub part: Option<GivenPart>,
+
     /// Run nothing: judge the statements in DIR anew, from the runs in the JSON files there, and make all files anew
     #[arg(long, requires = "out", conflicts_with_all = [
         "ids", "list", "quick", "smallest", "noise", "no_noise", "seeds", "reuse_older", "json",
@@ -90,7 +110,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1000))]
     pub seeds: Option<u64>,
 
-    /// Runs at the same time; one with 1024 processes takes up to 4 GiB [default: as many as processors]
+    /// Runs at the same time; one with 1024 processes takes up to 4 GiB [default: as many as processors; as a task of
+    /// a launcher, its share of them]
     #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
     pub jobs: Option<u64>,
 }
@@ -99,7 +120,7 @@ impl Arguments {
     /// Whether they say how to run something.
     pub(crate) fn is_about_runs(&self) -> bool {
         let has_value = self.noise.is_some() || self.out.is_some() || self.seeds.is_some() || self.jobs.is_some();
-        has_value || self.quick || self.smallest || self.no_noise || self.reuse_older
+        has_value || self.part.is_some() || self.quick || self.smallest || self.no_noise || self.reuse_older
     }
 }
 

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tidegate_cli::command::{print, print_json};
 use tidegate_cli::failure::Failure;
+use tidegate_cli::part::Part;
 use tidegate_cli::progress::Bar;
 use tidegate_cli::store::{Folder, Reuse};
 use tidegate_link::log::print_line;
 use tidegate_sim::{NoStore, RunStore};
 
+use crate::archive::{self, Unpacked};
 use crate::arguments::Arguments;
 use crate::data::Figures;
 use crate::experiment::Experiment;
@@ -30,6 +32,9 @@ const ALL: &str = "`tidegate paper all` all: more than ten hours with two proces
 
 /// Does what the arguments ask.
 pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(done) = pack_or_unpack(arguments) {
+        return done.map(|()| 0);
+    }
     Experiment::load(arguments.papers.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
     if arguments.overview {
         let folder = arguments.papers.clone().unwrap_or_else(Figures::usual_folder);
@@ -41,6 +46,26 @@ pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
         return redraw(folder).map(|()| 0);
     }
     run(arguments)
+}
+
+/// Makes or reads an archive of runs, if that is what the arguments ask for.
+fn pack_or_unpack(arguments: &Arguments) -> Option<Result<(), Failure>> {
+    if let Some(folder) = &arguments.pack {
+        let failed = |error| Failure::own(format!("cannot pack the runs in {}: {error}", folder.display()));
+        return Some(
+            archive::pack(folder).map_err(failed).and_then(|path| print(format!("{}\n", path.display()).as_bytes())),
+        );
+    }
+    let (Some(file), Some(folder)) = (&arguments.unpack, &arguments.out) else { return None };
+    let done = archive::unpack(file, folder);
+    Some(match done {
+        Ok(Unpacked { new, known }) => {
+            let place = Folder::of(folder).display().to_string();
+            print_line(&format!("{new} runs were put into {place}, {known} were there already"));
+            Ok(())
+        }
+        Err(error) => Err(Failure::own(format!("cannot unpack {}: {error}", file.display()))),
+    })
 }
 
 /// Runs experiments, or lists them where none is named.
@@ -58,7 +83,8 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         _ => Scale::Full,
     };
     let bar = Bar::new("paper");
-    let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
+    let part = Part::find(arguments.part, arguments.out.is_some())?;
+    let workshop = Workshop::new(scale, arguments.seed, Some(part.jobs(arguments.jobs)), &bar);
     let (seeds, noise) = seeds_and_noise(arguments, scale);
     let workshop = workshop.with_seeds(seeds).with_noise(noise);
     let needs_runs = experiments.iter().any(|experiment| experiment.is_simulated());
@@ -71,6 +97,9 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         Some(store) => workshop.with_store(store),
         None => workshop,
     };
+    if is_for_others(&workshop, &experiments, &part, &bar, kept_in.as_deref())? {
+        return Ok(0);
+    }
     let mut reports = Vec::new();
     let ended = workshop.reports(&experiments, |report| {
         let times = Times::new(workshop.jobs(), workshop.take_times());
@@ -109,6 +138,29 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         say_page(folder);
     }
     Ok(0)
+}
+
+/// Does one part of the runs. Whether the reports are for other parts to make, which is said.
+fn is_for_others(
+    workshop: &Workshop<'_>,
+    experiments: &[&'static Experiment],
+    part: &Part,
+    bar: &Bar,
+    folder: Option<&Path>,
+) -> Result<bool, Failure> {
+    let Some(folder) = folder.filter(|_| !part.is_whole()) else { return Ok(false) };
+    let missing =
+        workshop.do_part(experiments, part).map_err(|error| Failure::own(format!("a run failed: {error}")))?;
+    let next = match missing {
+        Some(0) => return Ok(false),
+        Some(missing) => format!("{missing} runs are missing: when all parts have ended, {}", part.remedy()),
+        None => "part 1 prints what came out".to_owned(),
+    };
+    bar.clear();
+    let ((done, kept), place) = (bar.counts(), Folder::of(folder));
+    let part = part.in_words();
+    print_line(&format!("{part}: {done} runs were done, {kept} had been kept in {}; {next}", place.display()));
+    Ok(true)
 }
 
 /// Opens the folder where runs are kept before the first run, so that the user hears of a wrong name now and not after

@@ -9,10 +9,12 @@
 //! * `report.rs`: what an experiment found; `record.rs`: the same as a file of comma-separated values; `judge.rs`:
 //!   statements judged again from the runs that a report holds; `assumptions.rs`: what its machine assumes;
 //! * [`output`]: reports as text, pictures, files and a page;
+//! * `archive.rs`: raw runs as one compressed file;
 //! * `arguments.rs`, `command.rs`: the program.
 
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod arguments;
 mod assumptions;
 pub mod command;

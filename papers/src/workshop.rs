@@ -5,12 +5,17 @@
 //! processor waits for the end of a figure, and what is left is known from the beginning. The experiments then run
 //! again, one after the other, and wait for their own runs only.
 
+mod dividing;
+mod ending;
+
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use tidegate_cli::part::Part;
 use tidegate_cli::progress::Source;
+use tidegate_cli::store::ASK_AGAIN;
 use tidegate_sim::{FinishedRun, Measurement, NoStore, Noise, RunKey, RunStore, SimulationError, Time};
 
 use crate::experiment::Experiment;
@@ -20,6 +25,7 @@ use crate::report::{Report, RunReport};
 use crate::run::CODE;
 use crate::run::case::Case;
 use crate::runs::Runs;
+use ending::{Closing, Watch};
 
 /// How large experiments are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +74,6 @@ pub struct RunTime {
 /// The name, among those of runs, of a search that is no run.
 pub const SEARCH: &str = "search";
 
-/// After how long a run that another process is doing is asked for again.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
-
 /// A run to be done.
 #[derive(Debug)]
 struct Item {
@@ -93,6 +96,12 @@ struct State {
     forecast: Forecast,
     /// Threads wait for more runs when none is pending.
     is_open: bool,
+    /// Runs of other parts, which are not pending yet, if they ever are.
+    of_others: Vec<Arc<Item>>,
+    /// The part whose runs alone become pending, while there is one.
+    part: Option<Part>,
+    /// A run that another process is doing is left to that process.
+    leaves_claimed: bool,
     /// Experiments only list their cases now.
     is_planning: bool,
     planned: Vec<Case>,
@@ -256,8 +265,13 @@ impl<'a> Workshop<'a> {
             for case in cases {
                 let keys = self.seeds().map(|seed| case.run_key(seed, self.noise));
                 for key in keys.filter(|key| !state.known.contains(key)).collect::<Vec<_>>() {
+                    let number = state.known.len();
                     state.known.insert(key.clone());
-                    items.push(Arc::new(Item { case: case.clone(), key, size: Size::of(case) }));
+                    let item = Arc::new(Item { case: case.clone(), key, size: Size::of(case) });
+                    match state.part.as_ref().is_none_or(|part| part.has(number)) {
+                        true => items.push(item),
+                        false => state.of_others.push(item),
+                    }
                 }
             }
         }
@@ -366,7 +380,9 @@ impl<'a> Workshop<'a> {
                 elsewhere += 1;
                 let mut state = self.state();
                 state.active.retain(|other| !Arc::ptr_eq(other, &item));
-                state.pending.push_back(item);
+                if !state.leaves_claimed {
+                    state.pending.push_back(item);
+                }
                 continue;
             };
             elsewhere = 0;
@@ -394,7 +410,7 @@ impl<'a> Workshop<'a> {
     /// there are no more.
     fn next(&self, elsewhere: usize) -> Option<Arc<Item>> {
         let mut state = self.state();
-        if elsewhere > 0 && elsewhere >= state.pending.len() {
+        if elsewhere > 0 && elsewhere >= state.pending.len() && !state.leaves_claimed {
             state = self.changed.wait_timeout(state, ASK_AGAIN).unwrap_or_else(PoisonError::into_inner).0;
         }
         loop {
@@ -453,30 +469,6 @@ impl<'a> Workshop<'a> {
         state.failed.get_or_insert(error);
         drop(state);
         self.changed.notify_all();
-    }
-}
-
-/// Ends the threads of a workshop once they have finished what they are doing.
-struct Closing<'a>(&'a Workshop<'a>);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.is_open = false;
-        state.pending.clear();
-        drop(state);
-        self.0.changed.notify_all();
-    }
-}
-
-/// Tells who waits for a thread's runs that the thread has panicked.
-struct Watch<'a>(&'a Workshop<'a>);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.fail(SimulationError::Setup("a run panicked".to_owned()));
-        }
     }
 }
 

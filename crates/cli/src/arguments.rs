@@ -25,7 +25,7 @@ use crate::tuning::{Tuning, value_of};
 use recording::REPORT_HELP;
 pub use recording::{RecordOptions, ReportArguments};
 use simulating::{PAPER_HELP, SIM_HELP};
-pub use simulating::{PaperArguments, SimArguments};
+pub use simulating::{PaperArguments, SharingOptions, SimArguments};
 use watching::TOP_HELP;
 pub use watching::TopArguments;
 

@@ -16,6 +16,7 @@
 //! * [`html`]: recordings as one HTML file;
 //! * [`tag`]: what the match bits of each MPI say;
 //! * [`parallel`], [`progress`], [`store`]: runs of the simulator side by side, how they get on, where they are kept;
+//! * [`part`], [`sharing`]: which part of them this process does, of how many; runs that several processes share;
 //! * [`files`]: files that commands write;
 //! * [`plan`]: how much memory the job of a trace needs; [`calibrate`]: what this machine costs;
 //! * [`command`]: one file per command, putting the above together.
@@ -36,6 +37,7 @@ pub mod jobs;
 pub mod launcher;
 pub mod mpi;
 pub mod parallel;
+pub mod part;
 pub mod plan;
 pub mod process;
 pub mod progress;
@@ -45,6 +47,7 @@ pub mod recording;
 pub mod report;
 pub mod settings;
 pub mod shared_memory;
+pub mod sharing;
 pub mod store;
 pub mod tag;
 pub mod top;

@@ -39,9 +39,9 @@ impl RunKey {
     }
 }
 
-/// A run that has ended.
+/// A run that has ended. `M` is what is kept of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FinishedRun {
+pub struct FinishedRun<M = Measurement> {
     /// [`CODE`] of the program that did it.
     pub code: String,
     /// What was run.
@@ -49,38 +49,38 @@ pub struct FinishedRun {
     /// How long it took.
     pub seconds: f64,
     /// What came of it.
-    pub measurement: Measurement,
+    pub measurement: M,
 }
 
 /// Where runs that have ended are kept, for this process and for others.
-pub trait RunStore: Sync {
+pub trait RunStore<M = Measurement>: Sync {
     /// The run that is kept under this key, if there is one.
-    fn load(&self, key: &RunKey) -> Option<FinishedRun>;
+    fn load(&self, key: &RunKey) -> Option<FinishedRun<M>>;
 
     /// Tells other processes that this one does the run. `None`: another one is doing it.
-    fn claim(&self, key: &RunKey) -> Option<Box<dyn RunClaim>>;
+    fn claim(&self, key: &RunKey) -> Option<Box<dyn RunClaim<M>>>;
 }
 
 /// The right to do a run; it ends when this is dropped.
-pub trait RunClaim {
+pub trait RunClaim<M = Measurement> {
     /// Keeps what came of it.
-    fn keep(self: Box<Self>, run: &FinishedRun);
+    fn keep(self: Box<Self>, run: &FinishedRun<M>);
 }
 
 /// Keeps nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoStore;
 
-impl RunStore for NoStore {
-    fn load(&self, _key: &RunKey) -> Option<FinishedRun> {
+impl<M> RunStore<M> for NoStore {
+    fn load(&self, _key: &RunKey) -> Option<FinishedRun<M>> {
         None
     }
 
-    fn claim(&self, _key: &RunKey) -> Option<Box<dyn RunClaim>> {
+    fn claim(&self, _key: &RunKey) -> Option<Box<dyn RunClaim<M>>> {
         Some(Box::new(NoStore))
     }
 }
 
-impl RunClaim for NoStore {
-    fn keep(self: Box<Self>, _run: &FinishedRun) {}
+impl<M> RunClaim<M> for NoStore {
+    fn keep(self: Box<Self>, _run: &FinishedRun<M>) {}
 }

@@ -9,5 +9,6 @@ mod files;
 mod kept_runs;
 mod man;
 mod opening;
+mod parts;
 mod statements;
 mod workshop;

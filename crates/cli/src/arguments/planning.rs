@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use tidegate_flow::SchemeName;
 
-use super::whole_number;
+use super::{SharingOptions, whole_number};
 
 /// The end of the help of `plan`.
 pub(super) const PLAN_HELP: &str = "\
@@ -16,6 +16,8 @@ Examples:
   tidegate plan job.goal
   tidegate plan job.goal --machine machine.toml --overhead 5% --schemes static,dynamic
   tidegate plan job.goal --ranks 1024 --out plans       (larger; goes on where it was stopped)
+  mpiexec -n 4 tidegate plan job.goal --out plans       (four tasks share the runs; srun alike)
+  tidegate plan job.goal --out plans --part 1/3         (a third of the schemes)
   tidegate plan halo16                                  (the bundled trace)
 
 docs/plan.md says how far such predictions were from real runs.";
@@ -107,15 +109,15 @@ pub struct PlanArguments {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = |text: &str| whole_number(text, 1..=100))]
     pub seeds: u64,
 
-    /// Keep each run in DIR when it has ended: the same command goes on where it was stopped
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub sharing: SharingOptions,
 
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
 
-    /// Runs at the same time [default: as many as processors]
+    /// Runs at the same time [default: as many as processors; as a task of a launcher, its share of them]
     #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
     pub jobs: Option<u64>,
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::whole_number;
+use crate::part::{GivenPart, given};
 
 pub(super) const SIM_HELP: &str = "\
 Exit code: 0; 2 wrong usage, or the file asks for something impossible; 125 a run failed.
@@ -15,8 +16,11 @@ Examples:
   tidegate sim machine.toml --csv machine.csv
   tidegate sim --fields                    (what a file may say, with units and defaults)
   tidegate sim machine.toml --record dir && tidegate report dir
+  tidegate sim sweep.toml --out results    (keeps each run; the same command goes on where it was stopped)
+  mpiexec -n 16 tidegate sim sweep.toml --out results           (divided among 16 tasks; srun alike)
+  tidegate sim sweep.toml --out results --part 3/16             (the third of 16 parts, wherever it runs)
 
-docs/simulator.md is a walk-through.";
+docs/simulator.md is a walk-through, and docs/simulate.md says more of large sweeps.";
 
 pub(super) const PAPER_HELP: &str = "\
 tidegate-paper is no part of an installation. In Tidegate's sources `make papers` builds it as \
@@ -52,16 +56,34 @@ pub struct SimArguments {
     pub csv: Option<PathBuf>,
 
     /// Write the program as a trace in GOAL to FILE instead of running it; - is standard output
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["fields", "json", "csv"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["fields", "json", "csv", "out", "part"])]
     pub goal: Option<PathBuf>,
 
     /// Record the run's counters over simulated time in DIR, for `tidegate report DIR`
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["fields", "goal"])]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["fields", "goal", "out", "part"])]
     pub record: Option<PathBuf>,
 
-    /// Runs at the same time [default: as many as processors]
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub sharing: SharingOptions,
+
+    /// Runs at the same time [default: as many as processors; as a task of a launcher, its share of them]
     #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
     pub jobs: Option<u64>,
+}
+
+/// Where runs are kept, and which part of them this process does.
+#[derive(Debug, Args)]
+pub struct SharingOptions {
+    /// Keep each run in DIR when it has ended: the same command goes on where it was stopped, and tasks that mpiexec or
+    /// srun starts, or an array of jobs, divide the runs among them
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+
+    /// Do only the K-th of N parts of the runs, whatever the environment says; all share --out DIR
+    #[arg(long, value_name = "K/N", value_parser = given)]
+    pub part: Option<GivenPart>,
 }
 
 /// Arguments of `tidegate paper`.

@@ -1,10 +1,11 @@
 //! `tidegate plan`.
 
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::{CODE, FlowChoice, NoStore, RunStore, SimulationConfig, Time};
+use tidegate_link::log::print_line;
+use tidegate_sim::{FlowChoice, NoStore, RunStore, SimulationConfig, Time};
 
 use crate::arguments::PlanArguments;
 use crate::failure::Failure;
@@ -12,7 +13,7 @@ use crate::plan::machine::Machine;
 use crate::plan::runs::{Outcomes, Permits, Runs};
 use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, longer_than, scale};
 use crate::progress::Bar;
-use crate::store::{Folder, Reuse};
+use crate::sharing::Sharing;
 use tidegate_sim::goal;
 
 /// Finds the least memory for a trace.
@@ -49,21 +50,20 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     };
     let schemes = arguments.schemes();
     let bar = Bar::new("plan");
-    let open = |folder: &Path| {
-        let failed = |error: std::io::Error| Failure::own(format!("cannot write to {}: {error}", folder.display()));
-        Folder::open(folder, Reuse::SameCode, CODE).map_err(failed)
-    };
-    let store = arguments.out.as_deref().map(open).transpose()?;
-    let store: &dyn RunStore = store.as_ref().map_or(&NoStore, |store| store);
-    let jobs = arguments.jobs.map(|jobs| jobs as usize);
-    let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
-    let permits = Permits::new(jobs);
+    let sharing = Sharing::open(arguments.sharing.out.as_deref(), arguments.sharing.part)?;
+    let store: &dyn RunStore = sharing.as_ref().map_or(&NoStore, |sharing| &sharing.folder);
+    let permits = Permits::new(Sharing::jobs(sharing.as_ref(), arguments.jobs));
     let seeds = arguments.seeds as u32;
-    let runs =
-        Runs { trace: &program.trace, fingerprint: &program.fingerprint, seeds, store, bar: &bar, permits: &permits };
-    let found = search(&runs, &config, &schemes, &wish, arguments.all);
+    let (trace, fingerprint) = (&program.trace, program.fingerprint.as_str());
+    let runs = Runs { trace, fingerprint, seeds, store, bar: &bar, permits: &permits, missing: None };
+    let find = |runs: &Runs<'_>, schemes: &[SchemeName]| search(runs, &config, schemes, &wish, arguments.all);
+    let found = match &sharing {
+        Some(sharing) => find_part(sharing, &runs, &schemes, find),
+        None => find(&runs, &schemes).map(Some),
+    };
     bar.clear();
-    let (ample, choices) = found.map_err(|why| Failure::own(format!("{}: {why}", arguments.trace.display())))?;
+    let found = found.map_err(|why| Failure::own(format!("{}: {why}", arguments.trace.display())))?;
+    let Some((ample, choices)) = found else { return Ok(0) };
     let findings = Findings {
         trace: arguments.trace.display().to_string(),
         ranks,
@@ -84,6 +84,43 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
         false => super::print(findings.text().as_bytes())?,
     }
     Ok(0)
+}
+
+/// The findings of all parts together. `None`: this part does not show them, or runs of others are missing; it says so.
+///
+/// A search decides by what came of one run which is next, so parts that run at the same time all do the same searches,
+/// and share the runs of each. Parts that may run one after the other do the searches of some schemes each.
+fn find_part<T>(
+    sharing: &Sharing,
+    runs: &Runs<'_>,
+    schemes: &[SchemeName],
+    find: impl Fn(&Runs<'_>, &[SchemeName]) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    let part = &sharing.part;
+    if part.waits_for_all() {
+        return find(runs, schemes).map(Some);
+    }
+    if part.helps() {
+        // A run that fails here fails in the first part too, which says so.
+        let _ = find(runs, schemes);
+        print_line(&sharing.ended(runs.bar, "part 1 prints what came out"));
+        return Ok(None);
+    }
+    let own = schemes.iter().enumerate().filter(|(number, _)| part.has(*number));
+    let own: Vec<SchemeName> = own.map(|(_, scheme)| *scheme).collect();
+    if !own.is_empty() {
+        find(runs, &own)?;
+    }
+    let missing = AtomicBool::new(false);
+    let found = find(&Runs { missing: Some(&missing), ..*runs }, schemes);
+    if missing.load(Relaxed) {
+        let names = own.iter().map(|scheme| scheme.name()).collect::<Vec<_>>().join(", ");
+        let searched = if own.is_empty() { "it has no scheme".to_owned() } else { format!("its schemes are {names}") };
+        let next = format!("{searched}; runs of others are missing: when all parts have ended, {}", part.remedy());
+        print_line(&sharing.ended(runs.bar, &next));
+        return Ok(None);
+    }
+    found.map(Some)
 }
 
 /// Each interruption of a process at work is simulated.

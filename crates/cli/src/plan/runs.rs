@@ -1,5 +1,6 @@
 //! Runs of a trace: with every seed, on all processors, kept where the user wants that.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use tidegate_sim::{
 };
 
 use crate::progress::{Bar, Source};
+use crate::store::ASK_AGAIN;
 
 /// Where and how a trace is run.
 pub struct Runs<'a> {
@@ -27,6 +29,8 @@ pub struct Runs<'a> {
     pub bar: &'a Bar,
     /// Processors that are free.
     pub permits: &'a Permits,
+    /// Runs that are not kept are not done: they fail, and this becomes true.
+    pub missing: Option<&'a AtomicBool>,
 }
 
 /// So many runs may be under way at the same time.
@@ -136,7 +140,7 @@ impl Runs<'_> {
         self.bar.expect(self.seeds as usize);
         let seeds: Vec<u64> = (1..=u64::from(self.seeds)).collect();
         let each: Vec<Result<Measurement, SimulationError>> = thread::scope(|scope| {
-            let run = |seed: u64| self.permits.with(|| self.one(&SimulationConfig { seed, ..config.clone() }));
+            let run = |seed: u64| self.one(&SimulationConfig { seed, ..config.clone() });
             let under_way: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || run(seed))).collect();
             let joined = under_way
                 .into_iter()
@@ -154,20 +158,39 @@ impl Runs<'_> {
             noise_interval_ps: config.noise.interval.0,
             noise_duration_ps: config.noise.duration.0,
         };
-        if let Some(kept) = self.store.load(&key) {
-            self.bar.finish("", Source::Kept);
-            return Ok(kept.measurement);
+        loop {
+            if let Some(missing) = self.missing {
+                let kept = self.store.load(&key).map(|run| run.measurement);
+                missing.fetch_or(kept.is_none(), Relaxed);
+                return kept.ok_or_else(|| SimulationError::Setup("a run is not there yet".to_owned()));
+            }
+            match self.permits.with(|| self.attempt(&key, config)) {
+                Some(measured) => return measured,
+                None => thread::sleep(ASK_AGAIN),
+            }
         }
-        // If another process is doing the same run, it is done here as well, and kept there.
-        let claim = self.store.claim(&key);
+    }
+
+    /// Does a run that is not kept. `None`: another process is doing it.
+    fn attempt(&self, key: &RunKey, config: &SimulationConfig) -> Option<Result<Measurement, SimulationError>> {
+        let kept = || {
+            let run = self.store.load(key);
+            run.inspect(|_| self.bar.finish("", Source::Kept)).map(|run| Ok(run.measurement))
+        };
+        if let Some(kept) = kept() {
+            return Some(kept);
+        }
+        let claim = self.store.claim(key)?;
+        // Another process may have done it since we looked.
+        if let Some(kept) = kept() {
+            return Some(kept);
+        }
         let begin = Instant::now();
-        let measurement = replay(self.trace, config)?;
-        if let Some(claim) = claim {
+        Some(replay(self.trace, config).inspect(|measurement| {
             let (code, seconds) = (CODE.to_owned(), begin.elapsed().as_secs_f64());
-            claim.keep(&FinishedRun { code, key, seconds, measurement: measurement.clone() });
-        }
-        self.bar.finish("", Source::Done);
-        Ok(measurement)
+            claim.keep(&FinishedRun { code, key: key.clone(), seconds, measurement: measurement.clone() });
+            self.bar.finish("", Source::Done);
+        }))
     }
 }
 

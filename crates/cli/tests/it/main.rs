@@ -10,4 +10,5 @@ mod paper;
 mod run;
 mod scenario;
 mod scenario_errors;
+mod sweep;
 mod walkthrough;

@@ -16,6 +16,10 @@ use crate::failure::Failure;
 use crate::files::csv;
 use crate::parallel::parallel;
 use crate::progress::{Bar, Source};
+use crate::sharing::{Sharing, Unfinished};
+use crate::store::Kept;
+use tidegate_link::log::print_line;
+use tidegate_sim::RunKey;
 use tidegate_sim::run_spec::{BULK_FIELDS, Draft, FABRIC_FIELDS, FIELDS, Field, File, Sweep};
 
 pub use exchange::{BULK_SCHEMA, EXCHANGE_SCHEMA};
@@ -31,6 +35,24 @@ struct Shown {
     json: Value,
 }
 
+/// Why nothing is shown.
+enum Ended {
+    /// A run failed. This says which one, and why.
+    Failed(String),
+    /// Other parts have not done theirs, which this says.
+    Missing(String),
+}
+
+impl<E> Unfinished<E> {
+    /// The same, with what is said of a run that failed.
+    fn with(self, text: impl FnOnce(usize, E) -> String) -> Ended {
+        match self {
+            Unfinished::Failed(number, error) => Ended::Failed(text(number, error)),
+            Unfinished::Missing(text) => Ended::Missing(text),
+        }
+    }
+}
+
 /// Runs what a file describes.
 pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let Some(path) = &arguments.file else {
@@ -43,8 +65,9 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let bytes = fs::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let file = File::read(bytes, path.parent().unwrap_or(Path::new("")))
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let jobs = arguments.jobs.map(|jobs| jobs as usize);
-    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let sharing = Sharing::open(arguments.sharing.out.as_deref(), arguments.sharing.part)?;
+    let jobs = Sharing::jobs(sharing.as_ref(), arguments.jobs);
+    let runner = Runner { jobs, sharing, bar: Bar::new("sim") };
     let shown = match (&file, &arguments.goal) {
         (File::Jobs(sweep), Some(goal)) => return job::write_goal(sweep, goal),
         (other, Some(_)) => {
@@ -58,15 +81,22 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
         }
         (File::Jobs(sweep), None) => {
             let recording = arguments.record.as_deref().map(|folder| job::record(sweep, path, folder)).transpose()?;
-            job::show(sweep, jobs, recording)
+            job::show(sweep, &runner, recording)
         }
         (File::Fabrics(sweep), None) if sweep.points.iter().any(|(_, fabric)| fabric.exchange.is_some()) => {
-            exchange::show(sweep, jobs)
+            exchange::show(sweep, &runner)
         }
-        (File::Fabrics(sweep), None) => fabric::show(sweep, jobs),
-        (File::Bulks(sweep), None) => exchange::show_bulk(sweep, jobs),
+        (File::Fabrics(sweep), None) => fabric::show(sweep, &runner),
+        (File::Bulks(sweep), None) => exchange::show_bulk(sweep, &runner),
     };
-    let shown = shown.map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
+    let shown = match shown {
+        Ok(shown) => shown,
+        Err(Ended::Failed(failure)) => return Err(Failure::own(format!("{}: {failure}", path.display()))),
+        Err(Ended::Missing(text)) => {
+            print_line(&text);
+            return Ok(0);
+        }
+    };
     let comma_separated = || csv(std::iter::once(&shown.columns).chain(&shown.cells));
     if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
         super::write_file(file, &comma_separated())?;
@@ -77,6 +107,9 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
         super::print_json(&shown.json)?;
     } else {
         super::print(shown.table().as_bytes())?;
+    }
+    if let Some(sharing) = &runner.sharing {
+        print_line(&sharing.found_all(&runner.bar));
     }
     Ok(0)
 }
@@ -94,17 +127,44 @@ impl Shown {
     }
 }
 
-/// Does all these runs, `jobs` at a time, with a bar that says how they get on.
-fn each_run<T: Sync, R: Send>(jobs: usize, runs: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let bar = Bar::new("sim");
-    bar.expect(runs.len());
-    let done = parallel(jobs, runs, |one| {
-        let done = run(one);
-        bar.finish("", Source::Done);
+/// Does runs, with a bar that says how they get on.
+struct Runner {
+    /// The number of runs at a time.
+    jobs: usize,
+    /// Where they are kept, if they are.
+    sharing: Option<Sharing>,
+    bar: Bar,
+}
+
+impl Runner {
+    /// The results of all these runs, in their order. `key` gives the key under which a run is kept.
+    fn each<T: Sync, M: Kept + Send, E: Send>(
+        &self,
+        runs: &[T],
+        key: impl Fn(&T) -> RunKey + Sync,
+        run: impl Fn(&T) -> Result<M, E> + Sync,
+    ) -> Result<Vec<M>, Unfinished<E>> {
+        let done = match &self.sharing {
+            Some(sharing) => sharing.each(self.jobs, &self.bar, runs, key, run),
+            None => {
+                self.bar.expect(runs.len());
+                let done = parallel(self.jobs, runs, |one| {
+                    let done = run(one);
+                    self.bar.finish("", Source::Done);
+                    done
+                });
+                let numbered = done.into_iter().enumerate();
+                numbered.map(|(number, done)| done.map_err(|error| Unfinished::Failed(number, error))).collect()
+            }
+        };
+        self.bar.clear();
         done
-    });
-    bar.clear();
-    done
+    }
+}
+
+/// The key of a run that has no processes, hence no noise: `case` has all its fields.
+fn key(case: String, seed: u64) -> RunKey {
+    RunKey { case: format!("sim {case}"), seed, noise_interval_ps: 0, noise_duration_ps: 0 }
 }
 
 /// The values of a run's axes by their names, for JSON.
