@@ -31,7 +31,7 @@ pub struct Paths<A, B> {
     routes: Routes,
     /// Whether the second link is asked first for the next packet.
     is_seconds_turn: bool,
-    /// Whether the second link has lent the last packet.
+    /// Whether the last packet came by the second link.
     is_seconds: bool,
 }
 
@@ -49,7 +49,7 @@ macro_rules! by_path {
     };
 }
 
-impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
+impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
         Paths { first, second: Some(second), routes: Routes::new(peers), is_seconds_turn: false, is_seconds: false }
@@ -105,13 +105,13 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
         }
     }
 
-    fn retrieve_from_first(&mut self) -> Option<Arrival<A::Lent>> {
+    fn retrieve_from_first(&mut self) -> Option<Arrival> {
         let arrival = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
         self.is_seconds = false;
         Some(arrival)
     }
 
-    fn retrieve_from_second(&mut self) -> Option<Arrival<A::Lent>> {
+    fn retrieve_from_second(&mut self) -> Option<Arrival> {
         let arrival = retrieve_from(self.second.as_mut()?, &mut self.routes, Path::Second)?;
         self.is_seconds = true;
         Some(arrival)
@@ -119,7 +119,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
 
     /// The links take turns.
     #[inline(never)]
-    fn retrieve_in_turn(&mut self) -> Option<Arrival<A::Lent>> {
+    fn retrieve_in_turn(&mut self) -> Option<Arrival> {
         self.is_seconds_turn = !self.is_seconds_turn;
         match self.is_seconds_turn {
             true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
@@ -161,7 +161,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
         match event {
             LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => Some(event),
             LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
-            LinkEvent::Booking(peer) => place(peer).map(LinkEvent::Booking),
             LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
             LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),
             LinkEvent::Departed(Departure { peer, orderly, name }) => match place(peer) {
@@ -179,13 +178,12 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
 }
 
 /// The next packet of a link, with its source as the endpoint's place. A peer that finds no place there is released.
-fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) -> Path) -> Option<Arrival<L::Lent>> {
+fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) -> Path) -> Option<Arrival> {
     loop {
         let Arrival { source, packet } = link.retrieve()?;
         match routes.admit(path(source)) {
             Some(source) => return Some(Arrival { source, packet }),
             None => {
-                link.give_back(packet);
                 // Not released, the peer would wait for an answer for ever.
                 link.release(source);
             }
@@ -193,9 +191,8 @@ fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) ->
     }
 }
 
-impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> {
+impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     type Buffer = A::Buffer;
-    type Lent = A::Lent;
 
     #[inline]
     fn write(
@@ -211,7 +208,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
     }
 
     #[inline]
-    fn retrieve(&mut self) -> Option<Arrival<Self::Lent>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         match self.second {
             None => self.first.retrieve(),
             Some(_) => self.retrieve_in_turn(),
@@ -222,14 +219,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         match &mut self.second {
             Some(second) if self.is_seconds => second.retrieve_following(first, into),
             _ => self.first.retrieve_following(first, into),
-        }
-    }
-
-    #[inline]
-    fn give_back(&mut self, lent: Self::Lent) {
-        match &mut self.second {
-            Some(second) if self.is_seconds => second.give_back(lent),
-            _ => self.first.give_back(lent),
         }
     }
 
@@ -310,10 +299,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
     ) -> TransferStatus {
         let nobody = TransferStatus::Unreachable;
         by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
-    }
-
-    fn handle_booked(&mut self, peer: PeerId) {
-        by_path!(self, peer, link, peer => link.handle_booked(peer), else ());
     }
 
     fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {

@@ -75,7 +75,6 @@ struct PairLink {
 
 impl Link for PairLink {
     type Buffer = Memory;
-    type Lent = Packet;
 
     #[inline]
     fn write(
@@ -93,7 +92,7 @@ impl Link for PairLink {
         Ok(count)
     }
     #[inline]
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let packet = self.mine.borrow_mut().pop_front()?;
         Some(Arrival { source: packet.header.source(), packet })
     }
@@ -141,7 +140,6 @@ impl Pair {
             patience: Duration::ZERO,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
-            turns: tidegate_message::TurnRules::USUAL,
         };
         let (there, back) = (Queue::default(), Queue::default());
         let end = |mine: &Queue, theirs: &Queue| {

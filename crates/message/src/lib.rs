@@ -51,7 +51,6 @@ mod testing;
 mod waits;
 mod wire;
 
-pub use bulk::{BulkOrder, TurnRules, Turns};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;

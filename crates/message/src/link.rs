@@ -1,7 +1,6 @@
 //! [`Link`]: the whole environment of an endpoint, but for the time, which callers of the endpoint tell it. Shared
 //! memory and the simulator implement it; several links together are one (`tidegate_link::Paths`).
 
-use std::borrow::Borrow;
 use std::time::Duration;
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 
@@ -97,8 +96,6 @@ pub struct Capabilities {
     /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down
     /// to a bounce buffer, take the way that is measured to be faster.
     pub direct_from: usize,
-    /// Its reads take [turns](crate::Turns) with those from other peers, so the endpoint hands them over at once.
-    pub takes_turns: bool,
 }
 
 /// Why no packet was written.
@@ -114,33 +111,26 @@ pub enum WriteError {
     Unreachable(String),
 }
 
-/// A packet that has come, as its link lends it.
+/// A packet that has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival<P> {
+pub struct Arrival {
     /// Who sent it, in our table of peers.
     pub source: PeerId,
-    /// A copy of it, or a view of the buffer in which it came. Nobody else changes it as long as it is lent.
-    pub packet: P,
+    /// A copy of it, which its sender cannot change.
+    pub packet: Packet,
 }
 
-impl<P: Borrow<Packet>> Arrival<P> {
-    /// The packet.
-    #[inline]
-    pub fn packet(&self) -> &Packet {
-        self.packet.borrow()
-    }
-
+impl Arrival {
     /// Its payload, as long as its header says.
     #[inline]
     pub fn payload(&self) -> &[u8] {
-        let packet = self.packet();
-        &packet.payload[..packet.header.length()]
+        &self.packet.payload[..self.packet.header.length()]
     }
 
     /// Whether it met congestion on its way (InfiniBand's FECN).
     #[inline]
     pub fn is_marked(&self) -> bool {
-        self.packet().header.is_marked()
+        self.packet.header.is_marked()
     }
 }
 
@@ -157,8 +147,6 @@ pub enum LinkEvent {
     Refused(PeerId),
     /// In our pool of buffers fewer are left than the limit that was [posted](Link::post).
     LimitReached,
-    /// The peer is to be asked whether it is free to be read next. Its answer is [handled](Link::handle_booked).
-    Booking(PeerId),
     /// A peer has said that it matches nothing more, and will close. All that it had sent before has been retrieved.
     Closing(PeerId),
     /// A peer has left.
@@ -180,8 +168,6 @@ pub struct Departure {
 pub trait Link {
     /// Application memory.
     type Buffer: Buffer;
-    /// What is lent of a packet that has come.
-    type Lent: Borrow<Packet>;
 
     /// Writes packets of one message to a peer, or a control packet: reserves up to `count` places, lets `fill` fill
     /// them in turn, some at a time, and publishes them. Returns how many, at least one. `fill` is called for places
@@ -190,20 +176,15 @@ pub trait Link {
     /// in order. Those of one call the link may join to long packets, of several slots.
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
 
-    /// Takes the next packet that has come. It is lent until it is [given back](Self::give_back), which is before the
-    /// next one is taken.
-    fn retrieve(&mut self) -> Option<Arrival<Self::Lent>>;
+    /// Takes the next packet that has come.
+    fn retrieve(&mut self) -> Option<Arrival>;
 
-    /// Takes the slots behind the first of a long packet, whose header this is, while it is lent: puts their payload
+    /// Takes the slots behind the first of a long packet, whose header this is, before the next packet is retrieved: puts their payload
     /// into `into`, and returns the last, on which credits may ride. `None`: they are not what a correct peer writes,
     /// or there are none, or more than `into` has room for. A link that writes no long packets retrieves none.
     fn retrieve_following(&mut self, _first: &Header, _into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
         None
     }
-
-    /// What was lent goes back.
-    #[inline]
-    fn give_back(&mut self, _lent: Self::Lent) {}
 
     /// Does what flow control wants done with the buffers that are posted for messages to us. Links that keep none have
     /// nothing to do: then no scheme posts any.
@@ -273,9 +254,6 @@ pub trait Link {
         from: &Self::Buffer,
         offset: usize,
     ) -> TransferStatus;
-
-    /// A peer says that it is free: one that was to be [asked](LinkEvent::Booking), or that the endpoint has asked.
-    fn handle_booked(&mut self, _peer: PeerId) {}
 
     /// Stops a transfer with `peer` that is pending. `true`: from now on it touches no memory of ours, and no event
     /// comes of it. `false`: it cannot be stopped; our memory is in use until its event comes.

@@ -76,7 +76,6 @@ pub fn count(links: &Links) {
         counters.set(Counter::BatchesResent, counts.resent);
         counters.set(Counter::BatchesReceived, counts.received);
         counters.set(Counter::BatchesDropped, counts.dropped);
-        counters.set(Counter::TurnsStalledRemote, counts.stalled);
     }
 }
 

@@ -323,7 +323,6 @@ impl SimLink {
 
 impl Link for SimLink {
     type Buffer = MemoryBuffer;
-    type Lent = Packet;
 
     #[inline]
     fn write(
@@ -343,7 +342,7 @@ impl Link for SimLink {
     }
 
     #[inline]
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let waiting = self.mailbox.len() as u64;
         let Slot { header, body, source } = self.mailbox.0.pop_front()?;
         self.counters.raise(Counter::MailboxPeak, waiting);

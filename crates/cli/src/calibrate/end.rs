@@ -8,7 +8,7 @@ use tidegate_flow::{Config, PeerId, SchemeName};
 use tidegate_link::{Address, IoBuffer, ShmConfig, ShmLink, now};
 use tidegate_message::{
     Buffer, Context, Counter, Endpoint, EndpointConfig, Link, MatchFlags, Operation, Receive, Send, Source, Space,
-    Target, TurnRules,
+    Target,
 };
 
 /// The longest message that is measured.
@@ -54,7 +54,6 @@ impl End {
             patience: Duration::ZERO,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
-            turns: TurnRules::USUAL,
         };
         let endpoint = Endpoint::new(config, link).map_err(|error| trouble(error.to_string()))?;
         let (out, into) = (IoBuffer::zeros(BYTES_MOST), IoBuffer::zeros(BYTES_MOST));

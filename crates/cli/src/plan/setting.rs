@@ -147,7 +147,6 @@ impl Setting {
             patience: Duration::ZERO,
             packets_per_progress: 0,
             bulk_bytes_per_progress: 0,
-            turns: machine.turns,
         };
         let least = Endpoint::<ShmLink>::least_receive_memory(&endpoint).ok()?;
         Some(in_kibibytes(least + self.room?) << 10)

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus,
-    TurnRules, WriteError,
+    WriteError,
 };
 
 /// How long closing waits until what was sent has been acknowledged.
@@ -78,11 +78,6 @@ impl<N: Network> FabricLink<N> {
     /// Cuts transfers so from now on.
     pub fn set_chunking(&mut self, chunking: Chunking) {
         self.protocol.set_chunking(chunking);
-    }
-
-    /// Transfers take turns so from now on.
-    pub fn set_rules(&mut self, rules: TurnRules) {
-        self.protocol.set_rules(rules);
     }
 
     /// How this endpoint is reached.
@@ -180,7 +175,6 @@ impl<N: Network> FabricLink<N> {
 
 impl<N: Network> Link for FabricLink<N> {
     type Buffer = IoBuffer;
-    type Lent = Packet;
 
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
         let now = clock::now();
@@ -193,7 +187,7 @@ impl<N: Network> Link for FabricLink<N> {
         Ok(written)
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         if !self.protocol.has_packets() {
             self.poll();
         }
@@ -216,7 +210,7 @@ impl<N: Network> Link for FabricLink<N> {
 
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
         let reaches_memory = self.protocol.reads_memory(peer);
-        Capabilities { reaches_memory, takes_turns: true, ..Capabilities::default() }
+        Capabilities { reaches_memory, ..Capabilities::default() }
     }
 
     /// 0, so that the peer does not try to read, where its network or ours cannot.
@@ -264,11 +258,6 @@ impl<N: Network> Link for FabricLink<N> {
     /// No region of a peer [is found](Link::find_region), so nothing is written to it either.
     fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &IoBuffer, _: usize) -> TransferStatus {
         TransferStatus::Unreachable
-    }
-
-    fn handle_booked(&mut self, peer: PeerId) {
-        self.protocol.handle_booked(peer);
-        self.protocol.begin_reads(&mut self.network, clock::now());
     }
 
     fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {

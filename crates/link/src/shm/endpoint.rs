@@ -253,7 +253,6 @@ impl ShmLink {
 impl Link for ShmLink {
     type Buffer = IoBuffer;
     // A copy: a peer that breaks the protocol may write to the slot again while the packet is being handled.
-    type Lent = Packet;
 
     // Always: `Paths` calls it in two places, of which one is hot.
     #[inline(always)]
@@ -275,7 +274,7 @@ impl Link for ShmLink {
     }
 
     #[inline(always)]
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         if self.is_armed {
             self.disarm();
         }
@@ -334,7 +333,6 @@ impl Link for ShmLink {
             is_synchronous: true,
             shares_bounce_buffers,
             direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
-            takes_turns: false,
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
-//! - `ordering`, `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
+//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
 //!   messages and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
 //! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
@@ -29,7 +29,6 @@ mod finishing;
 mod inspect;
 mod looking;
 mod loopback;
-mod ordering;
 mod peek;
 mod progress;
 mod pulling;
@@ -145,7 +144,7 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let bulk = Bulk::new(peers, link.bounce_buffers(), config.turns);
+        let bulk = Bulk::new(peers, link.bounce_buffers());
         let operations = config.operations;
         Ok(Endpoint {
             link,

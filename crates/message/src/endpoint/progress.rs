@@ -29,12 +29,11 @@ impl<L: Link> Endpoint<L> {
         let (mut retrieved, mut slots_retrieved) = (0, 0);
         while retrieved < self.config.packets_per_progress && self.ended.len() < self.config.operations {
             let Some(arrival) = self.link.retrieve() else { break };
-            let slots = arrival.packet().header.slots();
+            let slots = arrival.packet.header.slots();
             match slots {
-                1 => self.handle_packet(arrival.source, arrival.packet()),
-                _ => self.handle_long_packet(arrival.source, arrival.packet()),
+                1 => self.handle_packet(arrival.source, &arrival.packet),
+                _ => self.handle_long_packet(arrival.source, &arrival.packet),
             }
-            self.link.give_back(arrival.packet);
             retrieved += 1;
             slots_retrieved += slots;
         }
@@ -85,15 +84,10 @@ impl<L: Link> Endpoint<L> {
         match event {
             LinkEvent::TransferEnded(id, status) => self.end_transfer(id, status),
             LinkEvent::WriteFailed(peer, why) => self.handle_unreachable(peer, &why),
-            LinkEvent::Booking(peer) => self.ask_sender(peer),
             LinkEvent::LimitReached => self.handle_limit_reached(),
             LinkEvent::Refused(peer) => self.egress.handle_refusal(&self.link, peer, self.now),
             LinkEvent::Closing(peer) => self.presence.handle_closing(peer),
-            LinkEvent::Departed(departure) => {
-                self.handle_departure(departure);
-                // It may have booked us, and others wait for that.
-                self.answer_receivers();
-            }
+            LinkEvent::Departed(departure) => self.handle_departure(departure),
         }
     }
 
@@ -133,7 +127,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
-        self.bulk.is_timed() || self.deferral.windows.is_timed() || self.egress.is_timed()
+        self.bulk.pulls.is_timed() || self.deferral.windows.is_timed() || self.egress.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each
@@ -141,17 +135,13 @@ impl<L: Link> Endpoint<L> {
     /// last one.
     #[inline]
     pub fn tell_time(&mut self, now: Instant) {
-        self.note_time(now);
-    }
-
-    /// The same; returns whether something has happened by that.
-    #[inline]
-    pub(super) fn note_time(&mut self, now: Instant) -> bool {
-        (now > self.now || self.egress.has_new_delays()) && self.account_for_time(now)
+        if now > self.now || self.egress.has_new_delays() {
+            self.account_for_time(now);
+        }
     }
 
     #[cold]
-    fn account_for_time(&mut self, now: Instant) -> bool {
+    fn account_for_time(&mut self, now: Instant) {
         let passed = now.since(self.now).as_nanos() as u64;
         self.now = self.now.max(now);
         let waited = self.egress.tell_time(self.now);
@@ -163,17 +153,6 @@ impl<L: Link> Endpoint<L> {
         }
         self.deferral.rooms.tell_time(self.now);
         self.bulk.pulls.tell_time(now);
-        self.bulk.takes_turns() && self.tell_turns_time()
-    }
-
-    /// Turns end in which nothing has come for long, and reservations. What follows from that does so with progress.
-    /// Returns whether there was something that counts from now on, or has ended.
-    fn tell_turns_time(&mut self) -> bool {
-        let before = self.bulk.gate.turns.stalls();
-        let has_happened = self.bulk.gate.turns.handle_timeout(self.now);
-        self.count(Counter::TurnsStalled, self.bulk.gate.turns.stalls() - before);
-        let was_told = self.bulk.reservations.tell_time(self.now);
-        has_happened | was_told | self.answer_receivers()
     }
 
     /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is
@@ -181,19 +160,18 @@ impl<L: Link> Endpoint<L> {
     /// something comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.now;
-        if self.bulk.gate.can_go_on() || self.streams_can_move() || self.reads_can_move() || self.requests_can_move() {
+        if self.bulk.gate.waiting() > 0 || self.streams_can_move() || self.reads_can_move() || self.requests_can_move()
+        {
             return Some(now);
         }
         let retry = (self.egress.to_retry() > 0).then(|| now + RETRY_INTERVAL);
-        let turns = self.bulk.gate.turns.next_timeout();
-        let reservations = self.bulk.reservations.next_timeout();
-        [retry, self.egress.next_timeout(), turns, reservations].into_iter().flatten().min()
+        [retry, self.egress.next_timeout()].into_iter().flatten().min()
     }
 
     /// Does what was due until `now`. Returns whether anything was.
     #[inline]
     pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
-        let has_happened = self.note_time(now);
+        self.tell_time(now);
         let is_due = self.egress.next_timeout().is_some_and(|due| due <= now);
         if is_due {
             self.egress.handle_timeout(&mut self.link, now);
@@ -202,6 +180,6 @@ impl<L: Link> Endpoint<L> {
                 self.resume(peer);
             }
         }
-        is_due | has_happened
+        is_due
     }
 }

@@ -5,4 +5,3 @@ mod support;
 mod atomic_apply;
 mod endpoint;
 mod explore;
-mod turns;

@@ -80,7 +80,6 @@ pub struct Mirror {
 
 impl Link for Mirror {
     type Buffer = Zeros;
-    type Lent = Packet;
 
     fn write(
         &mut self,
@@ -97,7 +96,7 @@ impl Link for Mirror {
         Ok(count)
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let packet = self.packets.pop_front()?;
         Some(Arrival { source: packet.header.source(), packet })
     }
@@ -152,7 +151,6 @@ pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
         patience: Duration::ZERO,
         packets_per_progress: 64,
         bulk_bytes_per_progress: 1 << 16,
-        turns: tidegate_message::TurnRules::USUAL,
     };
     let (packets, leaving) = (VecDeque::with_capacity(256), VecDeque::new());
     let link = Mirror { packets, leaving, released: 0, counters: Box::default() };

@@ -175,7 +175,6 @@ impl LocalLink {
 
 impl Link for LocalLink {
     type Buffer = IoBuffer;
-    type Lent = Packet;
 
     fn write(
         &mut self,
@@ -201,7 +200,7 @@ impl Link for LocalLink {
         if places > 0 { Ok(places) } else { Err(WriteError::Full) }
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let mut network = self.network.borrow_mut();
         loop {
             let (from, packet) = network.nodes[self.me].mailbox.pop_front()?;

@@ -63,7 +63,6 @@ impl<L: Link<Buffer = IoBuffer>> Party<L> {
             patience: Duration::ZERO,
             packets_per_progress: 16,
             bulk_bytes_per_progress: 1 << 16,
-            turns: tidegate_message::TurnRules::USUAL,
         };
         Party { endpoint: Endpoint::new(config, link).expect("a legal configuration"), done: Vec::new() }
     }

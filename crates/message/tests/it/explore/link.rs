@@ -40,7 +40,6 @@ impl fmt::Debug for ActorLink {
 
 impl Link for ActorLink {
     type Buffer = MemoryBuffer;
-    type Lent = Packet;
 
     fn write(
         &mut self,
@@ -68,7 +67,7 @@ impl Link for ActorLink {
         Ok(places as u32)
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let mut packet = self.incoming.pop_front()?;
         if self.is_long {
             packet.header = packet.header.with_slots(1 + self.incoming.len() as u32);

@@ -40,7 +40,6 @@ fn slots_that_go_on(first: Header, mailbox: &VecDeque<Packet>) -> u32 {
 
 impl Link for MemoryLink {
     type Buffer = MemoryBuffer;
-    type Lent = Packet;
 
     fn write(
         &mut self,
@@ -74,7 +73,7 @@ impl Link for MemoryLink {
         Ok(count)
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let (me, nodes) = (self.me, self.nodes);
         let network = &mut *self.network.borrow_mut();
         let node = &mut network.nodes[me];
@@ -143,12 +142,7 @@ impl Link for MemoryLink {
             is_synchronous: !matches!(network.memory, Memory::Delayed | Memory::Carried),
             shares_bounce_buffers: matches!(network.memory, Memory::Bounced | Memory::BouncedOrDirect),
             direct_from: if network.memory == Memory::BouncedOrDirect { DIRECT_FROM } else { 0 },
-            takes_turns: false,
         }
-    }
-
-    fn handle_booked(&mut self, peer: PeerId) {
-        self.network.borrow_mut().nodes[self.me].booked.push(peer);
     }
 
     fn carries_most(&mut self, _: PeerId) -> usize {
