@@ -17,8 +17,8 @@ use routes::Routes;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
-    TransferStatus, WriteError,
+    Access, Arrival, Bounce, BounceBuffers, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use routes::Path;
@@ -191,9 +191,190 @@ fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) ->
     }
 }
 
-impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
+impl<A: Link, B: Link<Buffer = A::Buffer>> Medium for Paths<A, B> {
     type Buffer = A::Buffer;
+}
 
+impl<A: Link, B: Link<Buffer = A::Buffer>> PeerMemory for Paths<A, B> {
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        match (self.path(peer), &mut self.second) {
+            (Some(Path::First(peer)), _) => self.first.capabilities(peer),
+            // The bounce buffers are the first link's.
+            (Some(Path::Second(peer)), Some(second)) => {
+                Capabilities { shares_bounce_buffers: false, ..second.capabilities(peer) }
+            }
+            _ => Capabilities::default(),
+        }
+    }
+
+    fn expose(&mut self, peer: PeerId, memory: &Self::Buffer, pieces: &mut [Span]) -> u64 {
+        by_path!(self, peer, link, peer => link.expose(peer, memory, pieces), else 0)
+    }
+
+    fn hide(&mut self, peer: PeerId, key: u64) {
+        by_path!(self, peer, link, peer => link.hide(peer, key), else ())
+    }
+
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut Self::Buffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let nobody = TransferStatus::Unreachable;
+        by_path!(self, peer, link, peer => link.read_peer(id, peer, from, into, offset), else nobody)
+    }
+
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &Self::Buffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let nobody = TransferStatus::Unreachable;
+        by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
+    }
+
+    fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {
+        by_path!(self, peer, link, peer => link.cancel_transfer(peer, id), else true)
+    }
+
+    fn time_reading(&self) -> Duration {
+        self.first.time_reading() + self.second.as_ref().map_or(Duration::ZERO, B::time_reading)
+    }
+
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
+    }
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Bounce for Paths<A, B> {
+    fn bounce_buffers(&self) -> BounceBuffers {
+        self.first.bounce_buffers()
+    }
+
+    fn fill_bounce_buffer(&mut self, buffer: usize, from: &Self::Buffer, offset: usize, length: usize) {
+        self.first.fill_bounce_buffer(buffer, from, offset, length);
+    }
+
+    fn drain_bounce_buffer(
+        &mut self,
+        peer: PeerId,
+        buffer: usize,
+        into: &mut Self::Buffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        match self.path(peer) {
+            Some(Path::First(peer)) => self.first.drain_bounce_buffer(peer, buffer, into, offset, length),
+            _ => false,
+        }
+    }
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Carry for Paths<A, B> {
+    fn carries_most(&mut self, peer: PeerId) -> usize {
+        by_path!(self, peer, link, peer => link.carries_most(peer), else 0)
+    }
+
+    fn carry(&mut self, peer: PeerId, message: &Self::Buffer) -> bool {
+        by_path!(self, peer, link, peer => link.carry(peer, message), else false)
+    }
+
+    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        by_path!(self, peer, link, peer => link.take_carried(peer), else None)
+    }
+
+    fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
+        by_path!(self, peer, link, peer => link.set_window_left(peer, bytes), else ())
+    }
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Closing for Paths<A, B> {
+    fn tell_closing(&mut self) {
+        self.first.tell_closing();
+        if let Some(second) = &mut self.second {
+            second.tell_closing();
+        }
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.first.has_unsent() || self.second.as_ref().is_some_and(B::has_unsent)
+    }
+
+    fn has_unsent_to(&self, peer: PeerId) -> bool {
+        match self.path(peer) {
+            Some(Path::First(peer)) => self.first.has_unsent_to(peer),
+            Some(Path::Second(peer)) => self.second.as_ref().is_some_and(|second| second.has_unsent_to(peer)),
+            None => false,
+        }
+    }
+
+    fn for_each_unsent(&self, look: &mut dyn FnMut(Header)) {
+        self.first.for_each_unsent(look);
+        if let Some(second) = &self.second {
+            second.for_each_unsent(look);
+        }
+    }
+
+    fn say_goodbye(&mut self) {
+        self.first.say_goodbye();
+        if let Some(second) = &mut self.second {
+            second.say_goodbye();
+        }
+    }
+
+    fn flush(&mut self) -> bool {
+        let is_first_over = self.first.flush();
+        self.second.as_mut().is_none_or(B::flush) && is_first_over
+    }
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> PeerNames for Paths<A, B> {
+    fn lacks_places(&self) -> bool {
+        match &self.second {
+            None => self.first.lacks_places(),
+            Some(second) => self.routes.is_full() || self.first.lacks_places() || second.lacks_places(),
+        }
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        by_path!(self, peer, link, place => link.begin_record(place, record), else ());
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.first.end_record(record);
+        if let Some(second) = &mut self.second {
+            second.end_record(record);
+        }
+    }
+
+    fn identity(&self, peer: PeerId) -> Option<u64> {
+        match self.path(peer)? {
+            Path::First(peer) => self.first.identity(peer),
+            Path::Second(peer) => self.second.as_ref()?.identity(peer),
+        }
+    }
+
+    fn note_death(&mut self, identity: u64) {
+        self.first.note_death(identity);
+    }
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> SenderWrites for Paths<A, B> {}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     #[inline]
     fn write(
         &mut self,
@@ -242,106 +423,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         }
     }
 
-    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
-        match (self.path(peer), &mut self.second) {
-            (Some(Path::First(peer)), _) => self.first.capabilities(peer),
-            // The bounce buffers are the first link's.
-            (Some(Path::Second(peer)), Some(second)) => {
-                Capabilities { shares_bounce_buffers: false, ..second.capabilities(peer) }
-            }
-            _ => Capabilities::default(),
-        }
-    }
-
-    fn expose(&mut self, peer: PeerId, memory: &Self::Buffer, pieces: &mut [Span]) -> u64 {
-        by_path!(self, peer, link, peer => link.expose(peer, memory, pieces), else 0)
-    }
-
-    fn hide(&mut self, peer: PeerId, key: u64) {
-        by_path!(self, peer, link, peer => link.hide(peer, key), else ())
-    }
-
-    fn carries_most(&mut self, peer: PeerId) -> usize {
-        by_path!(self, peer, link, peer => link.carries_most(peer), else 0)
-    }
-
-    fn carry(&mut self, peer: PeerId, message: &Self::Buffer) -> bool {
-        by_path!(self, peer, link, peer => link.carry(peer, message), else false)
-    }
-
-    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        by_path!(self, peer, link, peer => link.take_carried(peer), else None)
-    }
-
-    fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
-        by_path!(self, peer, link, peer => link.set_window_left(peer, bytes), else ())
-    }
-
-    fn read_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut Self::Buffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let nobody = TransferStatus::Unreachable;
-        by_path!(self, peer, link, peer => link.read_peer(id, peer, from, into, offset), else nobody)
-    }
-
-    fn write_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        to: &[RemoteMemory],
-        from: &Self::Buffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let nobody = TransferStatus::Unreachable;
-        by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
-    }
-
-    fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {
-        by_path!(self, peer, link, peer => link.cancel_transfer(peer, id), else true)
-    }
-
-    fn time_reading(&self) -> Duration {
-        self.first.time_reading() + self.second.as_ref().map_or(Duration::ZERO, B::time_reading)
-    }
-
-    fn bounce_buffers(&self) -> BounceBuffers {
-        self.first.bounce_buffers()
-    }
-
-    fn fill_bounce_buffer(&mut self, buffer: usize, from: &Self::Buffer, offset: usize, length: usize) {
-        self.first.fill_bounce_buffer(buffer, from, offset, length);
-    }
-
-    fn drain_bounce_buffer(
-        &mut self,
-        peer: PeerId,
-        buffer: usize,
-        into: &mut Self::Buffer,
-        offset: usize,
-        length: usize,
-    ) -> bool {
-        match self.path(peer) {
-            Some(Path::First(peer)) => self.first.drain_bounce_buffer(peer, buffer, into, offset, length),
-            _ => false,
-        }
-    }
-
-    fn find_region(
-        &mut self,
-        peer: PeerId,
-        key: u64,
-        offset: u64,
-        length: u64,
-        access: Access,
-    ) -> Option<RemoteMemory> {
-        by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
-    }
-
     /// What a second link takes, its mailbox among it, it says itself.
     fn bookkeeping_bytes(flow: &Config) -> usize {
         A::bookkeeping_bytes(flow) + B::bookkeeping_bytes(flow)
@@ -362,44 +443,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         by_path!(self, peer, link, peer => link.must_greet(peer), else false)
     }
 
-    fn tell_closing(&mut self) {
-        self.first.tell_closing();
-        if let Some(second) = &mut self.second {
-            second.tell_closing();
-        }
-    }
-
-    fn has_unsent(&self) -> bool {
-        self.first.has_unsent() || self.second.as_ref().is_some_and(B::has_unsent)
-    }
-
-    fn has_unsent_to(&self, peer: PeerId) -> bool {
-        match self.path(peer) {
-            Some(Path::First(peer)) => self.first.has_unsent_to(peer),
-            Some(Path::Second(peer)) => self.second.as_ref().is_some_and(|second| second.has_unsent_to(peer)),
-            None => false,
-        }
-    }
-
-    fn for_each_unsent(&self, look: &mut dyn FnMut(Header)) {
-        self.first.for_each_unsent(look);
-        if let Some(second) = &self.second {
-            second.for_each_unsent(look);
-        }
-    }
-
-    fn say_goodbye(&mut self) {
-        self.first.say_goodbye();
-        if let Some(second) = &mut self.second {
-            second.say_goodbye();
-        }
-    }
-
-    fn flush(&mut self) -> bool {
-        let is_first_over = self.first.flush();
-        self.second.as_mut().is_none_or(B::flush) && is_first_over
-    }
-
     fn quarantine(&mut self, peer: PeerId) -> String {
         by_path!(self, peer, link, place => link.quarantine(place), else format!("peer {}", peer.0))
     }
@@ -413,35 +456,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
             Some(Path::Second(peer)) => self.release_from_second(peer),
             None => {}
         }
-    }
-
-    fn lacks_places(&self) -> bool {
-        match &self.second {
-            None => self.first.lacks_places(),
-            Some(second) => self.routes.is_full() || self.first.lacks_places() || second.lacks_places(),
-        }
-    }
-
-    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
-        by_path!(self, peer, link, place => link.begin_record(place, record), else ());
-    }
-
-    fn end_record(&mut self, record: PeerId) {
-        self.first.end_record(record);
-        if let Some(second) = &mut self.second {
-            second.end_record(record);
-        }
-    }
-
-    fn identity(&self, peer: PeerId) -> Option<u64> {
-        match self.path(peer)? {
-            Path::First(peer) => self.first.identity(peer),
-            Path::Second(peer) => self.second.as_ref()?.identity(peer),
-        }
-    }
-
-    fn note_death(&mut self, identity: u64) {
-        self.first.note_death(identity);
     }
 
     fn counters(&self) -> &Counters {

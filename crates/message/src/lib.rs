@@ -56,8 +56,8 @@ pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;
 pub use endpoint::{BacklogInspection, Endpoint, Share, WindowInspection};
 pub use link::{
-    Arrival, BounceBuffers, Buffer, Capabilities, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
-    TransferStatus, WriteError,
+    Arrival, Bounce, BounceBuffers, Buffer, Capabilities, Carry, Closing, Departure, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 pub use memory::EndpointError;
 pub use open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};

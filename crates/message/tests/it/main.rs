@@ -5,3 +5,4 @@ mod support;
 mod atomic_apply;
 mod endpoint;
 mod explore;
+mod wire;

@@ -9,8 +9,8 @@ use std::slice;
 use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
 use tidegate_link::IoBuffer;
 use tidegate_message::{
-    Access, Arrival, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
-    TransferStatus, WriteError,
+    Access, Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 /// Packets that a mailbox holds.
@@ -173,9 +173,81 @@ impl LocalLink {
     }
 }
 
-impl Link for LocalLink {
+impl Medium for LocalLink {
     type Buffer = IoBuffer;
+}
 
+impl PeerMemory for LocalLink {
+    fn capabilities(&mut self, _: PeerId) -> Capabilities {
+        Capabilities { reaches_memory: true, ..Capabilities::default() }
+    }
+
+    fn expose(&mut self, _: PeerId, memory: &IoBuffer, _: &mut [Span]) -> u64 {
+        let mut network = self.network.borrow_mut();
+        network.next_key += 1;
+        let key = network.next_key << 32;
+        network.nodes[self.me].exposed.insert(key, memory.spans().collect());
+        key
+    }
+
+    fn hide(&mut self, _: PeerId, key: u64) {
+        let found = self.network.borrow_mut().nodes[self.me].exposed.remove(&key);
+        assert!(found.is_some(), "a key is hidden once, by who exposed it");
+    }
+
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let local = into.slice(offset, into.len() - offset);
+        self.begin(Transfer { id, peer: self.node(peer), remote: from.to_vec(), local, reads: true })
+    }
+
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let local = from.slice(offset, from.len() - offset);
+        self.begin(Transfer { id, peer: self.node(peer), remote: to.to_vec(), local, reads: false })
+    }
+
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        self.network.borrow_mut().not_stopped += 1;
+        false
+    }
+
+    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, _: Access) -> Option<RemoteMemory> {
+        let (node, network) = (self.node(peer), self.network.borrow());
+        let key = *network.nodes[node].regions.get(&key)?;
+        let span = network.nodes[node].exposed.get(&key)?[0];
+        let fits = offset.checked_add(length).is_some_and(|end| end <= span.length);
+        fits.then_some(RemoteMemory { key, span: Span { address: span.address + offset, length } })
+    }
+}
+
+impl Bounce for LocalLink {}
+impl Carry for LocalLink {}
+
+impl Closing for LocalLink {
+    fn tell_closing(&mut self) {
+        let (me, mut network) = (self.me, self.network.borrow_mut());
+        let others = network.nodes.iter_mut().filter(|node| node.peers.contains(&Some(me)));
+        others.for_each(|node| node.closings.push_back(me));
+    }
+}
+
+impl PeerNames for LocalLink {}
+impl SenderWrites for LocalLink {}
+
+impl Link for LocalLink {
     fn write(
         &mut self,
         to: PeerId,
@@ -230,66 +302,6 @@ impl Link for LocalLink {
         node.departures.pop_front();
         let peer = network.place_of(self.me, gone);
         Some(LinkEvent::Departed(Departure { peer, orderly, name: format!("node {gone}") }))
-    }
-
-    fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities { reaches_memory: true, ..Capabilities::default() }
-    }
-
-    fn expose(&mut self, _: PeerId, memory: &IoBuffer, _: &mut [Span]) -> u64 {
-        let mut network = self.network.borrow_mut();
-        network.next_key += 1;
-        let key = network.next_key << 32;
-        network.nodes[self.me].exposed.insert(key, memory.spans().collect());
-        key
-    }
-
-    fn hide(&mut self, _: PeerId, key: u64) {
-        let found = self.network.borrow_mut().nodes[self.me].exposed.remove(&key);
-        assert!(found.is_some(), "a key is hidden once, by who exposed it");
-    }
-
-    fn read_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut IoBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let local = into.slice(offset, into.len() - offset);
-        self.begin(Transfer { id, peer: self.node(peer), remote: from.to_vec(), local, reads: true })
-    }
-
-    fn write_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        to: &[RemoteMemory],
-        from: &IoBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let local = from.slice(offset, from.len() - offset);
-        self.begin(Transfer { id, peer: self.node(peer), remote: to.to_vec(), local, reads: false })
-    }
-
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        self.network.borrow_mut().not_stopped += 1;
-        false
-    }
-
-    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, _: Access) -> Option<RemoteMemory> {
-        let (node, network) = (self.node(peer), self.network.borrow());
-        let key = *network.nodes[node].regions.get(&key)?;
-        let span = network.nodes[node].exposed.get(&key)?[0];
-        let fits = offset.checked_add(length).is_some_and(|end| end <= span.length);
-        fits.then_some(RemoteMemory { key, span: Span { address: span.address + offset, length } })
-    }
-
-    fn tell_closing(&mut self) {
-        let (me, mut network) = (self.me, self.network.borrow_mut());
-        let others = network.nodes.iter_mut().filter(|node| node.peers.contains(&Some(me)));
-        others.for_each(|node| node.closings.push_back(me));
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {

@@ -41,8 +41,7 @@ fn a_sender_that_stops_holds_up_nobody() {
 }
 
 /// A receive takes a long message out of a deferral notice, or out of an offer. Its sender must know that it is matched
-/// before it hears that there is room: else it sends it again, and the second goes to a receive that waits for something
-/// else.
+/// before it hears that there is room: else it sends it again, and the second goes to a receive of something else.
 #[test]
 fn a_deferred_message_that_is_matched_leaves_once() {
     for is_offered in [false, true] {

@@ -13,6 +13,7 @@ use tidegate_message::{
     Access, Arrival, BounceBuffers, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory,
     Span, TransferId, TransferStatus, WriteError,
 };
+use tidegate_message::{Bounce, Carry, Closing, Medium, PeerMemory, PeerNames, SenderWrites};
 
 pub use memory::Memory;
 pub use memory_link::MemoryLink;
