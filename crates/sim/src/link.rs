@@ -312,7 +312,7 @@ impl SimLink {
         let cost = &self.costs.cost;
         match (header.kind(), self.costs.lends, writes) {
             (_, Lends::Nothing | Lends::Buffers | Lends::PoolBuffers, _) => Time::ZERO,
-            (_, Lends::CreditedBuffers, _) if !header.is_last_in_buffer() => Time::ZERO,
+            (_, Lends::CreditedBuffers | Lends::GrowingBuffers, _) if !header.is_last_in_buffer() => Time::ZERO,
             (PacketKind::Data, _, true) => cost.credit_take,
             (PacketKind::Data, _, false) => cost.credit_count,
             (_, Lends::MovingSlots, true) => cost.credit_packet + cost.dynamic_packet,

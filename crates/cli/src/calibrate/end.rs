@@ -42,7 +42,7 @@ pub struct End {
 impl End {
     /// An endpoint with a mailbox of so many slots; segments lie in `folder`.
     pub fn new(scheme: SchemeName, slots: u32, folder: &Path) -> Result<Self, Trouble> {
-        let flow = Config { piggyback: scheme.has_credits(), ..Config::new(scheme, 1, slots, 2) };
+        let flow = Config { piggyback: scheme.lends().has_credits(), ..Config::new(scheme, 1, slots, 2) };
         let trouble = |what: String| Trouble(format!("no endpoint over shared memory can be made: {what}"));
         let shm = ShmConfig { directory: folder.to_owned(), ..ShmConfig::new(flow.clone()) };
         let link = ShmLink::new(shm).map_err(|error| trouble(error.to_string()))?;

@@ -134,7 +134,7 @@ pub struct World {
 pub const FAR: usize = 1;
 
 fn flow(scheme: SchemeName, peers: u32) -> Config {
-    Config { piggyback: scheme.has_credits(), ..Config::new(scheme, peers, 32, 2) }
+    Config { piggyback: scheme.lends().has_credits(), ..Config::new(scheme, peers, 32, 2) }
 }
 
 fn shm(folder: &Folder, flow: &Config) -> ShmLink {

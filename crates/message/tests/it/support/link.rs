@@ -208,7 +208,7 @@ impl Network {
         self.take_buffer(from, to)?;
         let used = self.nodes[to].slots_used();
         if used >= self.regions.mailbox as usize {
-            if self.config.scheme.has_credits() && !self.hostile {
+            if self.config.scheme.lends().has_credits() && !self.hostile {
                 self.problem(format!("{from} found the mailbox of {to} full ({used} slots)"));
             }
             return Err(WriteError::Full);
