@@ -416,6 +416,11 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     }
 
     #[inline]
+    fn is_quiet(&mut self) -> bool {
+        self.first.is_quiet() && self.second.as_mut().is_none_or(B::is_quiet)
+    }
+
+    #[inline]
     fn poll_event(&mut self) -> Option<LinkEvent> {
         match self.second {
             None => self.first.poll_event(),

@@ -24,6 +24,7 @@
 mod account;
 mod ages;
 mod assembly;
+mod attention;
 mod bulk;
 mod collections;
 mod completion;

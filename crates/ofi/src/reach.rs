@@ -124,6 +124,9 @@ pub fn linger(links: &mut Links) -> bool {
 
 fn look_at_network(links: &mut Links) -> bool {
     let Some(network) = links.second() else { return false };
+    if network.is_quiet() {
+        return false;
+    }
     let has_come = network.look();
     count(links);
     has_come

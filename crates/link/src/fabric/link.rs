@@ -341,6 +341,19 @@ impl<N: Network> Link for FabricLink<N> {
         event
     }
 
+    #[inline]
+    fn is_quiet(&mut self) -> bool {
+        let is_busy = self.exposed > 0 || self.protocol.is_active();
+        let is_rare = !self.protocol.has_peers() || self.quiet >= EXCHANGES_BUSY;
+        let polls = self.polls.wrapping_add(1);
+        let every = if self.protocol.has_peers() { POLLS_PER_EXCHANGE } else { POLLS_PER_LOOK };
+        let is_quiet = !is_busy && is_rare && !polls.is_multiple_of(every);
+        if is_quiet {
+            self.polls = polls;
+        }
+        is_quiet
+    }
+
     fn tell_window(&mut self, bytes: u32) {
         self.protocol.set_window(bytes);
     }

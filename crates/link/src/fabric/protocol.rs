@@ -348,6 +348,12 @@ impl Protocol {
         None
     }
 
+    /// Whether there is something to retrieve, to tell, or to read.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.has_packets() || !self.events.is_empty() || self.reads.is_busy()
+    }
+
     /// What has happened. What concerns a peer comes behind its packets; the end of a transfer waits for nothing.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
         if let Some((transfer, status)) = self.reads.poll_ended() {

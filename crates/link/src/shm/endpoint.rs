@@ -464,6 +464,17 @@ impl Link for ShmLink {
         if self.monitor.has_closings() || self.monitor.has_departures() { self.next_event() } else { None }
     }
 
+    #[inline(always)]
+    fn is_quiet(&mut self) -> bool {
+        let polls = self.polls.wrapping_add(1);
+        let has_nothing = !self.is_armed && !self.reader.is_ready() && !polls.is_multiple_of(POLLS_PER_LOOK);
+        let is_quiet = has_nothing && !self.monitor.has_closings() && !self.monitor.has_departures();
+        if is_quiet {
+            self.polls = polls;
+        }
+        is_quiet
+    }
+
     #[cold]
     fn quarantine(&mut self, peer: PeerId) -> String {
         let Some(known) = self.peers.get_mut(peer.0 as usize) else { return format!("peer {}", peer.0) };

@@ -44,6 +44,7 @@ mod window;
 mod writing;
 
 use crate::assembly::{Assembly, Sink};
+use crate::attention::Attention;
 use crate::bulk::Bulk;
 use crate::completion::{Completion, Ended};
 use crate::counter::Counter;
@@ -84,6 +85,7 @@ pub struct Endpoint<L: Link> {
     fences: Fences<L::Buffer>,
     looks: Looks,
     now: Instant,
+    attention: Attention,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
     sends_most: usize,
     /// How many completions may wait to be taken for one more receive to be accepted.
@@ -163,6 +165,7 @@ impl<L: Link> Endpoint<L> {
             fences: Fences::new(),
             looks: Looks::default(),
             now: Instant::default(),
+            attention: Attention::default(),
         })
     }
 
@@ -192,6 +195,7 @@ impl<L: Link> Endpoint<L> {
     /// gone to `peer` whose credits have not come back, and so many had come from it whose credits have not been
     /// returned. Returns `false` if that cannot be: there are not so many credits, or some would have been returned.
     pub fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32) -> bool {
+        self.attention.raise();
         self.egress.begin_amid(peer, sent, received, self.now)
     }
 

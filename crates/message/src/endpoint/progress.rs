@@ -22,6 +22,7 @@ impl<L: Link> Endpoint<L> {
     /// whether anything happened. `now` is the present while [`is_timed`](Self::is_timed).
     #[inline]
     pub fn progress(&mut self, now: Instant) -> bool {
+        debug_assert!(!self.attention.is_low() || !self.may_have_work(), "attention is low, and there is work");
         if self.presence.has_departed() {
             self.release_departed();
         }
@@ -41,12 +42,49 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::PacketsReceived, slots_retrieved.into());
         }
         let worked = self.work();
-        retrieved > 0 || worked || was_due
+        let moved = retrieved > 0 || worked || was_due;
+        match moved {
+            true => self.attention.raise(),
+            false => self.lower_attention(),
+        }
+        moved
+    }
+
+    /// Whether it is known that the endpoint has nothing to do as long as nothing comes.
+    #[inline(always)]
+    pub fn has_nothing_to_do(&self) -> bool {
+        self.attention.is_low()
+    }
+
+    /// Whether [`progress`](Self::progress) has nothing to do but what may have come, and nothing has: then it need not
+    /// be called. This counts as a call of it.
+    #[inline]
+    pub fn is_quiet(&mut self) -> bool {
+        let is_quiet = self.attention.is_low() && self.link.is_quiet();
+        debug_assert!(!is_quiet || !self.may_have_work(), "attention is low, and there is work");
+        debug_assert!(!is_quiet || self.egress.next_timeout().is_none(), "something is due, and attention is low");
+        is_quiet
+    }
+
+    /// A call of progress has found nothing to do.
+    #[inline]
+    fn lower_attention(&mut self) {
+        let mut attention = std::mem::take(&mut self.attention);
+        attention.lower(|| self.may_have_work());
+        self.attention = attention;
+    }
+
+    /// Whether something is to be done, at once or at some time, though nothing comes; or to be told.
+    fn may_have_work(&self) -> bool {
+        let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
+        let is_told = self.ended.len() == 0 && !self.presence.has_departed();
+        backlog > 0 || !is_told || self.is_timed() || !self.deferral.windows.inquiries.is_empty()
     }
 
     /// The same for a caller that has no room for the completions of what would be retrieved: whatever needs no packet
     /// goes on.
     pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
+        self.attention.raise();
         let was_due = self.handle_timeout(now);
         self.work() || was_due
     }
@@ -119,6 +157,7 @@ impl<L: Link> Endpoint<L> {
     /// In our pool of posted buffers fewer are left than the limit, and more are to be posted. Links tell of it by
     /// [`LinkEvent::LimitReached`]; this is for those whose adapters interrupt the program (A §2.1).
     pub fn handle_limit_reached(&mut self) {
+        self.attention.raise();
         self.egress.handle_limit_reached(&mut self.link, self.now);
     }
 
@@ -136,6 +175,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn tell_time(&mut self, now: Instant) {
         if now > self.now || self.egress.has_new_delays() {
+            self.attention.raise();
             self.account_for_time(now);
         }
     }

@@ -126,6 +126,14 @@ pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites
     /// What has happened since the last call. Transfers that ended are told even if nothing is retrieved.
     fn poll_event(&mut self) -> Option<LinkEvent>;
 
+    /// Whether neither [`retrieve`](Self::retrieve) nor [`poll_event`](Self::poll_event) would have anything now, asked
+    /// in their place by an endpoint that has nothing to do. `false`: it is to ask them. What comes without a word, such
+    /// as the death of a peer, is looked for by these two after some polls, of which this is one.
+    #[inline]
+    fn is_quiet(&mut self) -> bool {
+        false
+    }
+
     /// What we set aside for the unmatched messages of each sender, in bytes: for peers to know. Called once, before
     /// anybody can.
     fn tell_window(&mut self, _bytes: u32) {}
