@@ -41,7 +41,7 @@ def test_fi_info_lists_every_parameter_that_the_manual_page_has():
 @pytest.mark.parametrize("parameters, named", [
     # One of each kind: a word, a number, a size, a time, and two that exclude each other. All others are tested where they
     # are read (crates/ofi/src/parameter.rs).
-    ({"BULK_ORDER": "first_come"}, ["FI_TIDEGATE_BULK_ORDER", "first_come", "round_robin, one_sender or booking"]),
+    ({"RENDEZVOUS": "first_come"}, ["FI_TIDEGATE_RENDEZVOUS", "first_come", "chunked or single"]),
     ({"SLOTS": "many"}, ["FI_TIDEGATE_SLOTS", "many"]),
     ({"RX_MEMORY": "2T"}, ["FI_TIDEGATE_RX_MEMORY", "2T", "1T"]),
     ({"RETRY_TIMER": "0.001"}, ["FI_TIDEGATE_RETRY_TIMER", "0.001", "from 0.01 to 655.36"]),

@@ -23,8 +23,6 @@ def wheel(name: str):
 
 FLOWS = {
     **{scheme: {"SCHEME": scheme} for scheme in SCHEMES},
-    # Refused packets are tried again.
-    "refuse_third": {"SCHEME": "refuse_third"},
     **{name: POSTED[name] for name in POSTED_FEW},
 }
 WAYS: dict[str, tuple[int, dict]] = {

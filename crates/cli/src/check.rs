@@ -63,7 +63,6 @@ fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
         patience: Duration::ZERO,
         packets_per_progress: 0,
         bulk_bytes_per_progress: 0,
-        turns: tidegate_message::TurnRules::USUAL,
     };
     let least =
         Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| Failure::usage(error.named(&NAMES)))?;

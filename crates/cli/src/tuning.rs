@@ -100,20 +100,20 @@ pub struct Tuning {
     #[arg(long, value_name = "N", value_parser = value_of("chunks_most"), help_heading = "Long messages")]
     pub chunks_most: Option<String>,
 
-    /// From whom a receiver takes long messages next [default: round_robin]
-    #[arg(long, value_name = "round_robin|one_sender|booking", value_parser = value_of("bulk_order"), help_heading = "Long messages")]
+    /// Of an earlier version: the provider says that it has no effect any more.
+    #[arg(long, hide = true)]
     pub bulk_order: Option<String>,
 
-    /// Senders that have a turn at the same time: one_sender, booking [default: 2]
-    #[arg(long, value_name = "N", value_parser = value_of("bulk_senders"), help_heading = "Long messages")]
+    /// As `bulk_order`.
+    #[arg(long, hide = true)]
     pub bulk_senders: Option<String>,
 
-    /// Bytes after which a turn ends if others wait: one_sender, booking [default: 1m]
-    #[arg(long, value_name = "BYTES", value_parser = value_of("bulk_quantum"), help_heading = "Long messages")]
+    /// As `bulk_order`.
+    #[arg(long, hide = true)]
     pub bulk_quantum: Option<String>,
 
-    /// Milliseconds without data or an answer after which the next has its turn: one_sender, booking [default: 20]
-    #[arg(long, value_name = "MS", value_parser = value_of("bulk_stall"), help_heading = "Long messages")]
+    /// As `bulk_order`.
+    #[arg(long, hide = true)]
     pub bulk_stall: Option<String>,
 
     /// What makes progress: calls, or a thread as well, while sends wait or for all [default: on_demand]

@@ -62,7 +62,7 @@ impl Buffers {
         Buffers {
             packets: 37,
             // L compares 100, which are enough, with 10 and 1; growing starts where table 2 says it did.
-            per_connection: if matches!(scheme, SchemeName::Growing) { 1 } else { 100 },
+            per_connection: if scheme.lends().may_grow() { 1 } else { 100 },
             per_connection_most: 100,
             credit_threshold: 5,
             growth: Growth::Linear,
@@ -108,7 +108,7 @@ impl Buffers {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let least = u64::from(self.per_connection);
         let (timer_least, timer_most) = (micros(RETRY_TIMER_LEAST), micros(RETRY_TIMER_MOST));
-        let most = u64::from(if scheme == SchemeName::Growing { GROWN_BUFFERS_MOST } else { COUNT_MOST });
+        let most = u64::from(if scheme.lends().may_grow() { GROWN_BUFFERS_MOST } else { COUNT_MOST });
         let pool_most = u64::from(POOL_BUFFERS_MOST);
         let rules = [
             (BufferField::Packets, self.packets.into(), 1, BUFFER_PACKETS_MOST.into()),
@@ -123,7 +123,7 @@ impl Buffers {
             (BufferField::PerConnectionMost, self.per_connection_most.into(), least, most),
             (BufferField::QuietAfter, self.quiet_after.map_or(1, micros), 1, u64::MAX),
         ];
-        let of_growing = of_growing.into_iter().filter(|_| scheme == SchemeName::Growing);
+        let of_growing = of_growing.into_iter().filter(|_| scheme.lends().may_grow());
         match rules.into_iter().chain(of_growing).find(|&(_, value, least, most)| !(least..=most).contains(&value)) {
             Some((field, value, least, most)) => Err(UnfitBuffers { field, value, least, most }),
             None => Ok(()),

@@ -192,7 +192,7 @@ impl Config {
             Lends::Nothing => 0,
             Lends::FixedSlots | Lends::MovingSlots if credit_slots == 0 => return Err(ConfigError::NoCreditSlots),
             Lends::FixedSlots | Lends::MovingSlots => credit_slots,
-            Lends::Buffers | Lends::CreditedBuffers | Lends::PoolBuffers => return self.regions_of_buffers(),
+            _ => return self.regions_of_buffers(),
         };
         let least = (2 * u64::from(credit_slots)).max(1);
         if u64::from(slots_per_peer) < least {
@@ -217,9 +217,7 @@ impl Config {
         let (peers, buffers) = (u64::from(self.peers), &self.buffers);
         match self.scheme.lends() {
             Lends::PoolBuffers => (buffers.pool_bound().into(), BufferField::PoolMost),
-            _ if self.scheme == SchemeName::Growing => {
-                (peers * u64::from(buffers.per_connection_most), BufferField::PerConnectionMost)
-            }
+            Lends::GrowingBuffers => (peers * u64::from(buffers.per_connection_most), BufferField::PerConnectionMost),
             Lends::Buffers | Lends::CreditedBuffers => {
                 (peers * u64::from(buffers.per_connection), BufferField::PerConnection)
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_link::{IoBuffer, ShmConfig, ShmLink};
-use tidegate_message::{Link, RemoteMemory, Span, TransferId, TransferStatus, WriteError};
+use tidegate_message::{Bounce, Link, PeerMemory, RemoteMemory, Span, TransferId, TransferStatus, WriteError};
 
 const ROUNDS: usize = 11;
 

@@ -17,8 +17,8 @@ use routes::Routes;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
-    TransferStatus, WriteError,
+    Access, Arrival, Bounce, BounceBuffers, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use routes::Path;
@@ -31,7 +31,7 @@ pub struct Paths<A, B> {
     routes: Routes,
     /// Whether the second link is asked first for the next packet.
     is_seconds_turn: bool,
-    /// Whether the second link has lent the last packet.
+    /// Whether the last packet came by the second link.
     is_seconds: bool,
 }
 
@@ -49,7 +49,7 @@ macro_rules! by_path {
     };
 }
 
-impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
+impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
         Paths { first, second: Some(second), routes: Routes::new(peers), is_seconds_turn: false, is_seconds: false }
@@ -105,13 +105,13 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
         }
     }
 
-    fn retrieve_from_first(&mut self) -> Option<Arrival<A::Lent>> {
+    fn retrieve_from_first(&mut self) -> Option<Arrival> {
         let arrival = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
         self.is_seconds = false;
         Some(arrival)
     }
 
-    fn retrieve_from_second(&mut self) -> Option<Arrival<A::Lent>> {
+    fn retrieve_from_second(&mut self) -> Option<Arrival> {
         let arrival = retrieve_from(self.second.as_mut()?, &mut self.routes, Path::Second)?;
         self.is_seconds = true;
         Some(arrival)
@@ -119,7 +119,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
 
     /// The links take turns.
     #[inline(never)]
-    fn retrieve_in_turn(&mut self) -> Option<Arrival<A::Lent>> {
+    fn retrieve_in_turn(&mut self) -> Option<Arrival> {
         self.is_seconds_turn = !self.is_seconds_turn;
         match self.is_seconds_turn {
             true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
@@ -161,7 +161,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
         match event {
             LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => Some(event),
             LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
-            LinkEvent::Booking(peer) => place(peer).map(LinkEvent::Booking),
             LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
             LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),
             LinkEvent::Departed(Departure { peer, orderly, name }) => match place(peer) {
@@ -179,13 +178,12 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
 }
 
 /// The next packet of a link, with its source as the endpoint's place. A peer that finds no place there is released.
-fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) -> Path) -> Option<Arrival<L::Lent>> {
+fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) -> Path) -> Option<Arrival> {
     loop {
         let Arrival { source, packet } = link.retrieve()?;
         match routes.admit(path(source)) {
             Some(source) => return Some(Arrival { source, packet }),
             None => {
-                link.give_back(packet);
                 // Not released, the peer would wait for an answer for ever.
                 link.release(source);
             }
@@ -193,66 +191,11 @@ fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) ->
     }
 }
 
-impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> {
+impl<A: Link, B: Link<Buffer = A::Buffer>> Medium for Paths<A, B> {
     type Buffer = A::Buffer;
-    type Lent = A::Lent;
+}
 
-    #[inline]
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
-        match self.second {
-            None => self.first.write(to, count, fill),
-            Some(_) => self.write_by_path(to, count, &mut fill),
-        }
-    }
-
-    #[inline]
-    fn retrieve(&mut self) -> Option<Arrival<Self::Lent>> {
-        match self.second {
-            None => self.first.retrieve(),
-            Some(_) => self.retrieve_in_turn(),
-        }
-    }
-
-    fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
-        match &mut self.second {
-            Some(second) if self.is_seconds => second.retrieve_following(first, into),
-            _ => self.first.retrieve_following(first, into),
-        }
-    }
-
-    #[inline]
-    fn give_back(&mut self, lent: Self::Lent) {
-        match &mut self.second {
-            Some(second) if self.is_seconds => second.give_back(lent),
-            _ => self.first.give_back(lent),
-        }
-    }
-
-    /// A pool is one for each link.
-    fn post(&mut self, posting: Posting) {
-        match (posting.peer(), &mut self.second) {
-            (_, None) => self.first.post(posting),
-            (None, Some(second)) => {
-                self.first.post(posting);
-                second.post(posting);
-            }
-            (Some(peer), Some(_)) => by_path!(self, peer, link, place => link.post(posting.of_peer(place)), else ()),
-        }
-    }
-
-    #[inline]
-    fn poll_event(&mut self) -> Option<LinkEvent> {
-        match self.second {
-            None => self.first.poll_event(),
-            Some(_) => self.poll_events(),
-        }
-    }
-
+impl<A: Link, B: Link<Buffer = A::Buffer>> PeerMemory for Paths<A, B> {
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
         match (self.path(peer), &mut self.second) {
             (Some(Path::First(peer)), _) => self.first.capabilities(peer),
@@ -270,22 +213,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
 
     fn hide(&mut self, peer: PeerId, key: u64) {
         by_path!(self, peer, link, peer => link.hide(peer, key), else ())
-    }
-
-    fn carries_most(&mut self, peer: PeerId) -> usize {
-        by_path!(self, peer, link, peer => link.carries_most(peer), else 0)
-    }
-
-    fn carry(&mut self, peer: PeerId, message: &Self::Buffer) -> bool {
-        by_path!(self, peer, link, peer => link.carry(peer, message), else false)
-    }
-
-    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        by_path!(self, peer, link, peer => link.take_carried(peer), else None)
-    }
-
-    fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
-        by_path!(self, peer, link, peer => link.set_window_left(peer, bytes), else ())
     }
 
     fn read_peer(
@@ -312,10 +239,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
     }
 
-    fn handle_booked(&mut self, peer: PeerId) {
-        by_path!(self, peer, link, peer => link.handle_booked(peer), else ());
-    }
-
     fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {
         by_path!(self, peer, link, peer => link.cancel_transfer(peer, id), else true)
     }
@@ -324,6 +247,19 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         self.first.time_reading() + self.second.as_ref().map_or(Duration::ZERO, B::time_reading)
     }
 
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
+    }
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Bounce for Paths<A, B> {
     fn bounce_buffers(&self) -> BounceBuffers {
         self.first.bounce_buffers()
     }
@@ -345,38 +281,27 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
             _ => false,
         }
     }
+}
 
-    fn find_region(
-        &mut self,
-        peer: PeerId,
-        key: u64,
-        offset: u64,
-        length: u64,
-        access: Access,
-    ) -> Option<RemoteMemory> {
-        by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
+impl<A: Link, B: Link<Buffer = A::Buffer>> Carry for Paths<A, B> {
+    fn carries_most(&mut self, peer: PeerId) -> usize {
+        by_path!(self, peer, link, peer => link.carries_most(peer), else 0)
     }
 
-    /// What a second link takes, its mailbox among it, it says itself.
-    fn bookkeeping_bytes(flow: &Config) -> usize {
-        A::bookkeeping_bytes(flow) + B::bookkeeping_bytes(flow)
+    fn carry(&mut self, peer: PeerId, message: &Self::Buffer) -> bool {
+        by_path!(self, peer, link, peer => link.carry(peer, message), else false)
     }
 
-    fn tell_window(&mut self, bytes: u32) {
-        self.first.tell_window(bytes);
-        if let Some(second) = &mut self.second {
-            second.tell_window(bytes);
-        }
+    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        by_path!(self, peer, link, peer => link.take_carried(peer), else None)
     }
 
-    fn window(&mut self, peer: PeerId) -> Option<u32> {
-        by_path!(self, peer, link, peer => link.window(peer), else None)
+    fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
+        by_path!(self, peer, link, peer => link.set_window_left(peer, bytes), else ())
     }
+}
 
-    fn must_greet(&mut self, peer: PeerId) -> bool {
-        by_path!(self, peer, link, peer => link.must_greet(peer), else false)
-    }
-
+impl<A: Link, B: Link<Buffer = A::Buffer>> Closing for Paths<A, B> {
     fn tell_closing(&mut self) {
         self.first.tell_closing();
         if let Some(second) = &mut self.second {
@@ -414,22 +339,9 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         let is_first_over = self.first.flush();
         self.second.as_mut().is_none_or(B::flush) && is_first_over
     }
+}
 
-    fn quarantine(&mut self, peer: PeerId) -> String {
-        by_path!(self, peer, link, place => link.quarantine(place), else format!("peer {}", peer.0))
-    }
-
-    fn release(&mut self, peer: PeerId) {
-        if self.second.is_none() {
-            return self.first.release(peer);
-        }
-        match self.routes.release(peer) {
-            Some(Path::First(peer)) => self.first.release(peer),
-            Some(Path::Second(peer)) => self.release_from_second(peer),
-            None => {}
-        }
-    }
-
+impl<A: Link, B: Link<Buffer = A::Buffer>> PeerNames for Paths<A, B> {
     fn lacks_places(&self) -> bool {
         match &self.second {
             None => self.first.lacks_places(),
@@ -457,6 +369,98 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
 
     fn note_death(&mut self, identity: u64) {
         self.first.note_death(identity);
+    }
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> SenderWrites for Paths<A, B> {}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
+    #[inline]
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
+        match self.second {
+            None => self.first.write(to, count, fill),
+            Some(_) => self.write_by_path(to, count, &mut fill),
+        }
+    }
+
+    #[inline]
+    fn retrieve(&mut self) -> Option<Arrival> {
+        match self.second {
+            None => self.first.retrieve(),
+            Some(_) => self.retrieve_in_turn(),
+        }
+    }
+
+    fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
+        match &mut self.second {
+            Some(second) if self.is_seconds => second.retrieve_following(first, into),
+            _ => self.first.retrieve_following(first, into),
+        }
+    }
+
+    /// A pool is one for each link.
+    fn post(&mut self, posting: Posting) {
+        match (posting.peer(), &mut self.second) {
+            (_, None) => self.first.post(posting),
+            (None, Some(second)) => {
+                self.first.post(posting);
+                second.post(posting);
+            }
+            (Some(peer), Some(_)) => by_path!(self, peer, link, place => link.post(posting.of_peer(place)), else ()),
+        }
+    }
+
+    #[inline]
+    fn is_quiet(&mut self) -> bool {
+        self.first.is_quiet() && self.second.as_mut().is_none_or(B::is_quiet)
+    }
+
+    #[inline]
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        match self.second {
+            None => self.first.poll_event(),
+            Some(_) => self.poll_events(),
+        }
+    }
+
+    /// What a second link takes, its mailbox among it, it says itself.
+    fn bookkeeping_bytes(flow: &Config) -> usize {
+        A::bookkeeping_bytes(flow) + B::bookkeeping_bytes(flow)
+    }
+
+    fn tell_window(&mut self, bytes: u32) {
+        self.first.tell_window(bytes);
+        if let Some(second) = &mut self.second {
+            second.tell_window(bytes);
+        }
+    }
+
+    fn window(&mut self, peer: PeerId) -> Option<u32> {
+        by_path!(self, peer, link, peer => link.window(peer), else None)
+    }
+
+    fn must_greet(&mut self, peer: PeerId) -> bool {
+        by_path!(self, peer, link, peer => link.must_greet(peer), else false)
+    }
+
+    fn quarantine(&mut self, peer: PeerId) -> String {
+        by_path!(self, peer, link, place => link.quarantine(place), else format!("peer {}", peer.0))
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        if self.second.is_none() {
+            return self.first.release(peer);
+        }
+        match self.routes.release(peer) {
+            Some(Path::First(peer)) => self.first.release(peer),
+            Some(Path::Second(peer)) => self.release_from_second(peer),
+            None => {}
+        }
     }
 
     fn counters(&self) -> &Counters {

@@ -12,9 +12,10 @@ use std::slice;
 use std::time::{Duration, Instant};
 use tidegate_message::flow::{Config, Packet, PacketKind, Placement, SchemeName};
 use tidegate_message::{
-    Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, Capabilities, Context, Counter, Counters,
-    Endpoint, EndpointConfig, Link, LinkEvent, MatchFlags, MultiReceive, PeerId, ReadRequest, Receive, RemoteMemory,
-    RemoteTarget, Send, Source, Space, Span, Target, TransferId, TransferStatus, WriteError, WriteRequest,
+    Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Bounce, Buffer, Carry, Closing, Context, Counter,
+    Counters, Endpoint, EndpointConfig, Link, LinkEvent, MatchFlags, Medium, MultiReceive, PeerId, PeerMemory,
+    PeerNames, ReadRequest, Receive, RemoteTarget, Send, SenderWrites, Source, Space, Span, Target, WriteError,
+    WriteRequest,
 };
 
 /// Messages per measurement.
@@ -73,10 +74,18 @@ struct PairLink {
     counters: Counters,
 }
 
-impl Link for PairLink {
+impl Medium for PairLink {
     type Buffer = Memory;
-    type Lent = Packet;
+}
 
+impl PeerMemory for PairLink {}
+impl Bounce for PairLink {}
+impl Carry for PairLink {}
+impl Closing for PairLink {}
+impl PeerNames for PairLink {}
+impl SenderWrites for PairLink {}
+
+impl Link for PairLink {
     #[inline]
     fn write(
         &mut self,
@@ -92,33 +101,23 @@ impl Link for PairLink {
         }
         Ok(count)
     }
+
     #[inline]
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let packet = self.mine.borrow_mut().pop_front()?;
         Some(Arrival { source: packet.header.source(), packet })
     }
+
     fn poll_event(&mut self) -> Option<LinkEvent> {
         None
     }
-    fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities::default()
-    }
-    fn read_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &mut Memory, _: usize) -> TransferStatus {
-        TransferStatus::Failed
-    }
-    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &Memory, _: usize) -> TransferStatus {
-        TransferStatus::Failed
-    }
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        true
-    }
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
-        None
-    }
+
     fn quarantine(&mut self, _: PeerId) -> String {
         unreachable!("both keep the protocol")
     }
+
     fn release(&mut self, _: PeerId) {}
+
     fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -141,7 +140,6 @@ impl Pair {
             patience: Duration::ZERO,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
-            turns: tidegate_message::TurnRules::USUAL,
         };
         let (there, back) = (Queue::default(), Queue::default());
         let end = |mine: &Queue, theirs: &Queue| {

@@ -104,8 +104,6 @@ counters! {
     BuffersAdded, "buffers_added", Count, Sum, "Posted buffers that connections got more because messages had waited for one.";
     GrowthsDenied, "growths_denied", Count, Sum, "Messages that had waited for a buffer and for whose connection no more could be posted: all that may be were.";
     BuffersWithdrawn, "buffers_withdrawn", Count, Sum, "Posted buffers that connections lost because they had gone quiet.";
-    TurnsStalled, "turns_stalled", Count, Sum, "Turns of senders of long messages on the same host that ended because nothing had come for a while, and others waited.";
-    TurnsStalledRemote, "turns_stalled_remote", Count, Sum, "The same of senders on other hosts.";
 }
 
 /// The counters of one endpoint: a page that its owner alone writes and anybody may read.

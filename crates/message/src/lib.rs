@@ -24,6 +24,7 @@
 mod account;
 mod ages;
 mod assembly;
+mod attention;
 mod bulk;
 mod collections;
 mod completion;
@@ -51,14 +52,13 @@ mod testing;
 mod waits;
 mod wire;
 
-pub use bulk::{BulkOrder, TurnRules, Turns};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;
 pub use endpoint::{BacklogInspection, Endpoint, Share, WindowInspection};
 pub use link::{
-    Arrival, BounceBuffers, Buffer, Capabilities, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
-    TransferStatus, WriteError,
+    Arrival, Bounce, BounceBuffers, Buffer, Capabilities, Carry, Closing, Departure, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 pub use memory::EndpointError;
 pub use open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};

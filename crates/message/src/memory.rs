@@ -266,7 +266,6 @@ mod tests {
             patience: std::time::Duration::ZERO,
             packets_per_progress: 16,
             bulk_bytes_per_progress: 1 << 16,
-            turns: crate::TurnRules::USUAL,
         }
     }
 

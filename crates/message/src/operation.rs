@@ -1,6 +1,5 @@
 //! The operations of an application: one value for each, handed to a method of `Endpoint`.
 
-use crate::bulk::TurnRules;
 use std::time::Duration;
 use tidegate_flow::{Config, PeerId};
 
@@ -27,8 +26,6 @@ pub struct EndpointConfig {
     pub packets_per_progress: usize,
     /// Bytes of bulk transfer per progress call, about.
     pub bulk_bytes_per_progress: usize,
-    /// From whom long messages are pulled next.
-    pub turns: TurnRules,
 }
 
 /// The endpoint is at a bound: call `progress` and try again. Nothing was started.

@@ -16,7 +16,7 @@ use core::ffi::c_int;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-use tidegate_message::{Counter, Link};
+use tidegate_message::{Closing, Counter, Link};
 
 /// Time between two lines to the user that closing takes long.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);

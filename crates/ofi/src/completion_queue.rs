@@ -69,6 +69,8 @@ pub struct State {
     /// Whether somebody may sleep, here or at another queue, until an entry of this queue is read and packets can be
     /// retrieved again.
     pub awaited: bool,
+    /// The last poll has found nothing.
+    pub was_empty: bool,
 }
 
 impl CompletionQueue {
@@ -87,6 +89,7 @@ impl CompletionQueue {
             endpoints: Vec::new(),
             sleepers: Sleepers::default(),
             awaited: false,
+            was_empty: false,
         };
         let (fid, signaled, state) = (Fid::new(fid), AtomicBool::new(false), Guarded::new(state));
         CompletionQueue { fid, domain, entry_bytes, wait, signaled, state }

@@ -5,9 +5,22 @@ use crate::launcher::Job;
 use crate::log;
 use crate::parameter::{PREFIX, variables};
 
-/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was
-/// never meant for Tidegate. Such a variable has no effect, so its user should be told.
+/// Parameters of earlier versions, and why they are gone. The next version takes them for misspelt.
+const RETIRED: [(&str, &str); 4] = [
+    ("FI_TIDEGATE_BULK_ORDER", TURNS),
+    ("FI_TIDEGATE_BULK_SENDERS", TURNS),
+    ("FI_TIDEGATE_BULK_QUANTUM", TURNS),
+    ("FI_TIDEGATE_BULK_STALL", TURNS),
+];
+const TURNS: &str =
+    "receivers take long messages from all their senders at the same time, because no other order was faster";
+
+/// The message about an environment variable that looks like a parameter and is none; `None` if it is a parameter, or
+/// was never meant for Tidegate. Such a variable has no effect, so its user should be told.
 pub fn misspelling(variable_set: &str) -> Option<String> {
+    if let Some((name, why)) = RETIRED.iter().find(|(name, _)| variable_set.eq_ignore_ascii_case(name)) {
+        return Some(format!("{name} has no effect any more: {why}; remove it"));
+    }
     let start = variable_set.get(..PREFIX.len())?;
     let known: Vec<String> = variables().collect();
     if !start.eq_ignore_ascii_case(PREFIX) || known.iter().any(|name| name == variable_set) {
@@ -48,6 +61,8 @@ mod tests {
             let said = misspelling(set).unwrap_or_else(|| panic!("{set} passes"));
             assert!(said.starts_with(set) && said.contains(&format!("did you mean {meant}?")), "{said}");
         }
+        let said = misspelling("FI_TIDEGATE_BULK_ORDER").expect("it is gone");
+        assert!(said.starts_with("FI_TIDEGATE_BULK_ORDER has no effect any more"), "{said}");
         for set in ["FI_TIDEGATE_SLOTS", "FI_PROVIDER", "FI_TCP_IFACE", "TIDEGATE_PROVIDER_DIR", "", "FI_TIDEGATÉ_X"] {
             assert_eq!(misspelling(set), None, "{set}");
         }

@@ -5,7 +5,7 @@ use crate::active::{Active, Observing};
 use crate::reach::Links;
 use std::time::Duration;
 use tidegate_link::stats::{MessageRow, OTHER_ROWS, ReceiveRow, Rows, SendRow, WAIT_ROWS, WaitRow};
-use tidegate_message::{Instant, Link, Open, PeerWait, Source, Space, Target};
+use tidegate_message::{Instant, Open, PeerNames, PeerWait, Source, Space, Target};
 
 impl Active {
     /// Progress has found nothing: writes what is open, if it is time to.

@@ -69,7 +69,6 @@ impl Endpoint {
             patience: PATIENCE,
             packets_per_progress: PACKETS_PER_PROGRESS,
             bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
-            turns: settings.turns,
         };
         let refuse = |error: EndpointError| {
             log::trouble(FI_LOG_EP_CTRL, &error.named(&NAMES));
@@ -158,7 +157,6 @@ impl Endpoint {
         let chunking = settings.chunks.between_hosts(lower.longest_bytes());
         let mut link = FabricLink::new(own, lower, flow);
         link.set_chunking(chunking);
-        link.set_rules(settings.turns);
         Ok(Some(link))
     }
 

@@ -17,7 +17,6 @@ use tidegate_link::fabric::Chunking;
 use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
-use tidegate_message::TurnRules;
 use tidegate_message::flow::{
     BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, PACKET_BYTES, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST,
     RETRY_TIMER_MOST, SchemeName,
@@ -62,8 +61,6 @@ pub struct Settings {
     pub bounce_buffers: u32,
     /// How long messages are taken out of their senders' memories.
     pub chunks: ChunkSettings,
-    /// From whom long messages are taken next.
-    pub turns: TurnRules,
     /// Who makes progress.
     pub progress: Progress,
     /// Empty polls before yielding, if the user said.
@@ -263,7 +260,6 @@ impl Settings {
                 most: number(&rows::CHUNKS_MOST, get(&rows::CHUNKS_MOST), 1..=CHUNKS_MOST_MOST)?
                     .unwrap_or(usual.shared as u32),
             },
-            turns: turns(get)?,
             progress: choose(&PROGRESS, get(&PROGRESS), &PROGRESSES)?,
             spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
             close_timeout: Duration::from_secs(
@@ -289,7 +285,6 @@ impl Default for Settings {
 mod tests {
     use super::*;
     use std::os::unix::ffi::OsStringExt;
-    use tidegate_message::BulkOrder;
 
     fn with(name: &str, value: &str) -> Result<Settings, String> {
         Settings::parse(|asked| (asked == name).then(|| value.into())).map_err(|refusal| refusal.to_string())
@@ -301,12 +296,7 @@ mod tests {
         assert_eq!(settings.scheme, SchemeName::Dynamic);
         assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (64, 2, 2048));
         let table = [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK, &RENDEZVOUS, &PROGRESS];
-        for parameter in table.into_iter().chain([&CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST]).chain([
-            &BULK_ORDER,
-            &BULK_SENDERS,
-            &BULK_QUANTUM,
-            &BULK_STALL,
-        ]) {
+        for parameter in table.into_iter().chain([&CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST]).chain([]) {
             assert_eq!(with(parameter.name, parameter.default).unwrap(), settings, "{}", parameter.name);
         }
     }
@@ -324,11 +314,6 @@ mod tests {
             (with("bounce_buffers", "0").unwrap().bounce_buffers, with("bulk", "auto").unwrap().bounce_buffers),
             (0, 32)
         );
-        let turns = |name, value| with(name, value).unwrap().turns;
-        assert_eq!(turns("bulk_order", "One_Sender").order, BulkOrder::OneSender);
-        assert_eq!(turns("bulk_order", "booking"), TurnRules { order: BulkOrder::Booking, ..TurnRules::USUAL });
-        assert_eq!((turns("bulk_senders", "4").senders, turns("bulk_quantum", "2M").quantum), (4, 2 << 20));
-        assert_eq!(turns("bulk_stall", "0.5").stall, Duration::from_micros(500));
         assert_eq!(with("spin", "0").unwrap().spin, Some(0));
         assert_eq!(with("progress", "thread").unwrap().progress, Progress::Thread);
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
@@ -404,13 +389,6 @@ mod tests {
             ("chunks_in_flight", "0"),
             ("chunks_in_flight", "1025"),
             ("chunks_most", "0"),
-            ("bulk_order", "first_come"),
-            ("bulk_senders", "0"),
-            ("bulk_senders", "1025"),
-            ("bulk_quantum", "4095"),
-            ("bulk_quantum", "2g"),
-            ("bulk_stall", "0"),
-            ("bulk_stall", "20 ms"),
             ("stats_dir", "/no/such/folder"),
             ("trace_dir", "/no/such/folder"),
             ("trace_most", "4095"),

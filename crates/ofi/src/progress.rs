@@ -106,6 +106,21 @@ impl Domain {
 }
 
 impl Endpoint {
+    /// If [`progress`](Self::progress) would find nothing to do, counts as a call of it, and waits a little as
+    /// [`idle`](Self::idle) does. `None`: it may find something.
+    #[inline(always)]
+    pub fn idle_if_quiet(&self, entered: &mut Entered) -> Option<Idle> {
+        let state = self.state.get(entered);
+        let active = state.active.as_mut().filter(|active| active.engine.has_nothing_to_do())?;
+        if state.watched || !active.engine.is_quiet() {
+            return None;
+        }
+        state.is_tended = true;
+        let found = reach::idle(active.engine.link_mut());
+        active.observe_idle();
+        Some(found)
+    }
+
     /// Makes progress and reports what has ended. No packet is retrieved while the receive queue is full of unsolicited
     /// completions. Returns whether anything happened.
     #[inline]

@@ -76,7 +76,6 @@ pub fn count(links: &Links) {
         counters.set(Counter::BatchesResent, counts.resent);
         counters.set(Counter::BatchesReceived, counts.received);
         counters.set(Counter::BatchesDropped, counts.dropped);
-        counters.set(Counter::TurnsStalledRemote, counts.stalled);
     }
 }
 
@@ -125,6 +124,9 @@ pub fn linger(links: &mut Links) -> bool {
 
 fn look_at_network(links: &mut Links) -> bool {
     let Some(network) = links.second() else { return false };
+    if network.is_quiet() {
+        return false;
+    }
     let has_come = network.look();
     count(links);
     has_come

@@ -53,11 +53,19 @@ impl CompletionQueue {
                 }
                 // Reading nothing is how some applications make progress.
                 if room.count == 0 || !state.completions.is_ready() {
+                    if state.was_empty
+                        && room.count > 0
+                        && let Some(gives_way) = self.poll_quietly(entered)
+                    {
+                        return Err(if gives_way { GIVE_WAY } else { TRY_AGAIN });
+                    }
+                    let state = self.state.get(entered);
                     // SAFETY: promised by the caller, and the room is taken back below.
                     unsafe { state.completions.lend(room, self.entry_bytes()) };
                     let gives_way = self.seek(entered);
                     let state = self.state.get(entered);
                     let found = state.completions.end_lending();
+                    state.was_empty = found == 0;
                     if found > 0 {
                         return Ok(self.told::<R>(found, entered));
                     }
@@ -70,6 +78,29 @@ impl CompletionQueue {
                 Ok(self.told::<R>(found, entered))
             })
         })
+    }
+
+    /// A poll of endpoints that have nothing to do, and to which nothing has come: waits a little. Returns whether the
+    /// processor is to be given away. `None`: there is something to do.
+    #[inline(always)]
+    fn poll_quietly(&self, entered: &mut Entered) -> Option<bool> {
+        if self.domain.pilot.is_some() {
+            return None;
+        }
+        let state = self.state.get(entered);
+        let (first, count) = (state.endpoints.as_ptr(), state.endpoints.len());
+        let mut gives_way = count == 0;
+        for index in 0..count {
+            // SAFETY: the list has so many, and keeps them alive; nothing here changes it. Only binding and closing do,
+            // and they need the domain that we are in.
+            let endpoint = unsafe { &**first.add(index) };
+            match endpoint.idle_if_quiet(entered)? {
+                Idle::Arrived => return None,
+                Idle::Yield => gives_way = true,
+                Idle::Spin => {}
+            }
+        }
+        Some(gives_way)
     }
 
     /// Makes progress, and waits a little where a completion is near: after a poll that has found nothing, and amid a

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use tidegate_flow::{Buffers, Config, PEERS_MAX, SchemeName};
-use tidegate_message::{Endpoint, EndpointConfig, EndpointError, TurnRules};
+use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::buffer::Contents;
 use crate::checker::Deadlock;
@@ -84,8 +84,6 @@ pub struct SimulationConfig {
     pub amid_messages_of: Option<u32>,
     /// Who moves the data of long messages.
     pub rendezvous: Rendezvous,
-    /// From whom a receiver pulls long messages next.
-    pub turns: TurnRules,
     /// Where each connection has posted buffers of its own: whether acknowledgements tell the sender's adapter how many
     /// are left, and it sends no more messages than that, or one if it knows of none (InfiniBand's end-to-end flow
     /// control, L §2.2). Adapters have none for a pool.
@@ -127,7 +125,6 @@ impl SimulationConfig {
             eager_bytes: 2048,
             amid_messages_of: None,
             rendezvous: Rendezvous::Read,
-            turns: TurnRules::USUAL,
             adapter_credits: true,
             receive_memory: None,
             intra_node_path: false,
@@ -262,7 +259,6 @@ impl SimulationConfig {
             packets_per_progress: PACKETS_PER_PROGRESS,
             // A pull is one transfer: the interface cuts it into frames.
             bulk_bytes_per_progress: usize::MAX,
-            turns: self.turns,
         };
         Ok((endpoint, slots))
     }

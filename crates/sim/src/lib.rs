@@ -85,6 +85,5 @@ pub use random::Random;
 pub use rendezvous::Rendezvous;
 pub use simulation::{Look, Simulation};
 pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};
-pub use tidegate_message::{BulkOrder, TurnRules};
 pub use time::Time;
 pub use topology::{Topology, TopologyError, Ways};

@@ -15,8 +15,8 @@ use std::slice;
 
 use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId, Placement, Posting, ReceiveQueues};
 use tidegate_message::{
-    Access, Arrival, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, TransferId, TransferStatus,
-    WriteError,
+    Access, Arrival, Bounce, Capabilities, Carry, Closing, Counter, Counters, Link, LinkEvent, Medium, PeerMemory,
+    PeerNames, RemoteMemory, SenderWrites, TransferId, TransferStatus, WriteError,
 };
 
 use crate::Time;
@@ -312,7 +312,7 @@ impl SimLink {
         let cost = &self.costs.cost;
         match (header.kind(), self.costs.lends, writes) {
             (_, Lends::Nothing | Lends::Buffers | Lends::PoolBuffers, _) => Time::ZERO,
-            (_, Lends::CreditedBuffers, _) if !header.is_last_in_buffer() => Time::ZERO,
+            (_, Lends::CreditedBuffers | Lends::GrowingBuffers, _) if !header.is_last_in_buffer() => Time::ZERO,
             (PacketKind::Data, _, true) => cost.credit_take,
             (PacketKind::Data, _, false) => cost.credit_count,
             (_, Lends::MovingSlots, true) => cost.credit_packet + cost.dynamic_packet,
@@ -321,10 +321,73 @@ impl SimLink {
     }
 }
 
-impl Link for SimLink {
+impl Medium for SimLink {
     type Buffer = MemoryBuffer;
-    type Lent = Packet;
+}
 
+impl PeerMemory for SimLink {
+    fn capabilities(&mut self, _: PeerId) -> Capabilities {
+        Capabilities { reaches_memory: true, ..Capabilities::default() }
+    }
+
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.spend(Activity::Receive, self.costs.cost.bulk_call);
+        let peer = self.peers.rank(peer);
+        let (remote, local) = (from.to_vec(), into.clone());
+        self.requests.push(TransferRequest { id, transfer: Transfer::Read, peer, remote, local, offset });
+        TransferStatus::Pending
+    }
+
+    /// No simulated program writes remote memory by itself: this is the data of a long message.
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.spend(Activity::Send, self.costs.cost.bulk_call);
+        let peer = self.peers.rank(peer);
+        let (remote, local) = (to.to_vec(), from.clone());
+        self.requests.push(TransferRequest { id, transfer: Transfer::Write, peer, remote, local, offset });
+        TransferStatus::Pending
+    }
+
+    /// No simulated peer closes or dies, so no transfer is ever cancelled.
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        false
+    }
+
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
+        None
+    }
+}
+
+impl Bounce for SimLink {}
+impl Carry for SimLink {}
+impl Closing for SimLink {}
+impl PeerNames for SimLink {}
+
+impl SenderWrites for SimLink {
+    fn writes_bulk(&self) -> bool {
+        self.rendezvous == Rendezvous::Write
+    }
+
+    fn admit_write(&mut self, peer: PeerId, key: u64, buffer: &MemoryBuffer) {
+        self.spend(Activity::Receive, self.costs.cost.bulk_call);
+        self.admitted.insert((self.peers.rank(peer), key), buffer.clone());
+    }
+}
+
+impl Link for SimLink {
     #[inline]
     fn write(
         &mut self,
@@ -343,7 +406,7 @@ impl Link for SimLink {
     }
 
     #[inline]
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let waiting = self.mailbox.len() as u64;
         let Slot { header, body, source } = self.mailbox.0.pop_front()?;
         self.counters.raise(Counter::MailboxPeak, waiting);
@@ -372,55 +435,6 @@ impl Link for SimLink {
         Some(Arrival { source, packet })
     }
 
-    fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities { reaches_memory: true, ..Capabilities::default() }
-    }
-
-    fn read_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut MemoryBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        self.spend(Activity::Receive, self.costs.cost.bulk_call);
-        let peer = self.peers.rank(peer);
-        let (remote, local) = (from.to_vec(), into.clone());
-        self.requests.push(TransferRequest { id, transfer: Transfer::Read, peer, remote, local, offset });
-        TransferStatus::Pending
-    }
-
-    fn writes_bulk(&self) -> bool {
-        self.rendezvous == Rendezvous::Write
-    }
-
-    fn admit_write(&mut self, peer: PeerId, key: u64, buffer: &MemoryBuffer) {
-        self.spend(Activity::Receive, self.costs.cost.bulk_call);
-        self.admitted.insert((self.peers.rank(peer), key), buffer.clone());
-    }
-
-    /// No simulated program writes remote memory by itself: this is the data of a long message.
-    fn write_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        to: &[RemoteMemory],
-        from: &MemoryBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        self.spend(Activity::Send, self.costs.cost.bulk_call);
-        let peer = self.peers.rank(peer);
-        let (remote, local) = (to.to_vec(), from.clone());
-        self.requests.push(TransferRequest { id, transfer: Transfer::Write, peer, remote, local, offset });
-        TransferStatus::Pending
-    }
-
-    /// No simulated peer closes or dies, so no transfer is ever cancelled.
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        false
-    }
-
     fn post(&mut self, posting: Posting) {
         if let Some(posted) = &mut self.posted {
             posted.post(self.clock, posting);
@@ -435,10 +449,6 @@ impl Link for SimLink {
         let id = self.ended.pop_front()?;
         self.spend(Activity::Receive, self.costs.cost.bulk_call);
         Some(LinkEvent::TransferEnded(id, TransferStatus::Done))
-    }
-
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
-        None
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {

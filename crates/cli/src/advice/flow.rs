@@ -1,6 +1,6 @@
 //! Waits for credits, full mailboxes, posted buffers: what helps depends on the scheme.
 
-use tidegate_flow::SchemeName;
+use tidegate_flow::{Lends, SchemeName};
 use tidegate_message::Counter;
 
 use super::{
@@ -22,7 +22,7 @@ fn scheme(run: &View) -> Option<SchemeName> {
 pub fn credits(run: &View) -> Option<Point> {
     let scheme = scheme(run)?;
     let (at, longest) = run.most(Counter::DelayNanoseconds)?;
-    if scheme == SchemeName::None || share(run, longest) < SHARE_MATTERS {
+    if scheme.lends() == Lends::Nothing || share(run, longest) < SHARE_MATTERS {
         return None;
     }
     let (delayed, messages) = (run.job(Counter::SendsDelayed), messages(run));
@@ -83,7 +83,7 @@ fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>)
     );
     let spread = spread(run);
     let mut options = vec![format!("--slots {wanted}")];
-    if scheme == SchemeName::Static && spread.is_none_or(|spread| spread <= FEW_PAIRS) {
+    if scheme.lends() == Lends::FixedSlots && spread.is_none_or(|spread| spread <= FEW_PAIRS) {
         text += match spread {
             Some(_) => {
                 "Few pairs of processes waited, so slots of the others lay idle: --scheme dynamic moves them to \
@@ -95,7 +95,7 @@ fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>)
             }
         };
         options.insert(0, "--scheme dynamic".to_owned());
-    } else if scheme == SchemeName::Dynamic && spread.is_some_and(|spread| spread >= MOST_PAIRS) {
+    } else if scheme.lends() == Lends::MovingSlots && spread.is_some_and(|spread| spread >= MOST_PAIRS) {
         text += "Nearly all pairs of processes waited, and where all send to all at once --scheme static is often better \
                  with the same memory (docs/schemes.md). ";
         options.insert(0, "--scheme static".to_owned());
@@ -118,7 +118,7 @@ fn spread(run: &View) -> Option<f64> {
 fn buffers_for_credits(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>) {
     let posted = run.processes[0].facts.posted.unwrap_or_default();
     let denied = run.job(Counter::GrowthsDenied);
-    if scheme == SchemeName::Growing && denied > 0 {
+    if scheme.lends().may_grow() && denied > 0 {
         let wanted = u64::from(posted.most) * 2;
         let text = format!(
             "{} times a connection was to get more buffers and all {} times the peers were posted: --buffers-most {wanted} \
@@ -129,12 +129,12 @@ fn buffers_for_credits(run: &View, scheme: SchemeName) -> (String, Vec<String>, 
         return (text, vec![format!("--buffers-most {wanted}")], vec![of_job(run, Counter::GrowthsDenied)]);
     }
     let wanted = u64::from(posted.each) * 2;
-    let start = if scheme == SchemeName::Growing { "begins with" } else { "posts" };
+    let start = if scheme.lends().may_grow() { "begins with" } else { "posts" };
     let text = format!(
         "Each sender had {} posted at its receiver {}: --buffers {wanted} {start} twice as many, and twice the memory for \
          them.",
         if posted.each == 1 { "1 buffer".to_owned() } else { format!("{} buffers", posted.each) },
-        if scheme == SchemeName::Growing { "at the start" } else { "all the time" },
+        if scheme.lends().may_grow() { "at the start" } else { "all the time" },
     );
     let evidence = Evidence { name: "buffers per peer".into(), of: "job".into(), value: count(posted.each.into()) };
     (text, vec![format!("--buffers {wanted}")], vec![evidence])
@@ -146,7 +146,7 @@ pub fn full_mailboxes(run: &View) -> Option<Point> {
     let packets = run.job(Counter::PacketsSent);
     let longest = run.most(Counter::DelayNanoseconds).map_or(0, |(_, most)| most);
     let matters = share(run, longest) >= SHARE_MATTERS || full as f64 >= MESSAGES_MATTER * packets.max(1) as f64;
-    if scheme(run) != Some(SchemeName::None) || full == 0 || !matters {
+    if scheme(run).is_none_or(|scheme| scheme.lends() != Lends::Nothing) || full == 0 || !matters {
         return None;
     }
     let wanted = u64::from(run.processes[0].facts.slots_per_peer) * 2;
@@ -174,8 +174,8 @@ pub fn refusals(run: &View) -> Option<Point> {
         return None;
     }
     let posted = run.processes[0].facts.posted.unwrap_or_default();
-    let (remedy, options) = match scheme {
-        SchemeName::SharedWindow if run.job(Counter::LimitEvents) > 0 => {
+    let (remedy, options) = match scheme.lends() {
+        Lends::PoolBuffers if run.job(Counter::LimitEvents) > 0 => {
             let wanted = (u64::from(posted.pool_first) * 4).min(posted.pool_most.into()).max(1);
             let text = format!(
                 "The pool began with {} and grew {} times: --pool-first {wanted} begins with more.",
@@ -184,7 +184,7 @@ pub fn refusals(run: &View) -> Option<Point> {
             );
             (text, vec![format!("--pool-first {wanted}")])
         }
-        SchemeName::SharedWindow => {
+        Lends::PoolBuffers => {
             let wanted = u64::from(posted.pool_most) * 2;
             let text = format!("The pool has {}: --pool-most {wanted} allows more.", buffers(posted.pool_most));
             (text, vec![format!("--pool-most {wanted}")])
@@ -195,7 +195,7 @@ pub fn refusals(run: &View) -> Option<Point> {
                 "Each sender has {} at its receiver{}: --buffers {wanted} posts more, or a pool for all senders, --scheme \
                  shared_window, takes the memory where it is needed.",
                 buffers(posted.each),
-                if scheme == SchemeName::Growing { " at the start" } else { "" },
+                if scheme.lends().may_grow() { " at the start" } else { "" },
             );
             (text, vec![format!("--buffers {wanted}")])
         }

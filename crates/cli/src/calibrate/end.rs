@@ -8,7 +8,7 @@ use tidegate_flow::{Config, PeerId, SchemeName};
 use tidegate_link::{Address, IoBuffer, ShmConfig, ShmLink, now};
 use tidegate_message::{
     Buffer, Context, Counter, Endpoint, EndpointConfig, Link, MatchFlags, Operation, Receive, Send, Source, Space,
-    Target, TurnRules,
+    Target,
 };
 
 /// The longest message that is measured.
@@ -42,7 +42,7 @@ pub struct End {
 impl End {
     /// An endpoint with a mailbox of so many slots; segments lie in `folder`.
     pub fn new(scheme: SchemeName, slots: u32, folder: &Path) -> Result<Self, Trouble> {
-        let flow = Config { piggyback: scheme.has_credits(), ..Config::new(scheme, 1, slots, 2) };
+        let flow = Config { piggyback: scheme.lends().has_credits(), ..Config::new(scheme, 1, slots, 2) };
         let trouble = |what: String| Trouble(format!("no endpoint over shared memory can be made: {what}"));
         let shm = ShmConfig { directory: folder.to_owned(), ..ShmConfig::new(flow.clone()) };
         let link = ShmLink::new(shm).map_err(|error| trouble(error.to_string()))?;
@@ -54,7 +54,6 @@ impl End {
             patience: Duration::ZERO,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
-            turns: TurnRules::USUAL,
         };
         let endpoint = Endpoint::new(config, link).map_err(|error| trouble(error.to_string()))?;
         let (out, into) = (IoBuffer::zeros(BYTES_MOST), IoBuffer::zeros(BYTES_MOST));

@@ -39,11 +39,11 @@ const POOL: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
 impl Knob {
     /// That of a scheme.
     pub fn of(scheme: SchemeName) -> Self {
-        match (scheme, scheme.lends()) {
-            (SchemeName::Growing, _) => Knob::BuffersMost,
-            (_, Lends::PoolBuffers) => Knob::PoolMost,
-            (_, Lends::Buffers | Lends::CreditedBuffers) => Knob::Buffers,
-            _ => Knob::Slots,
+        match scheme.lends() {
+            Lends::GrowingBuffers => Knob::BuffersMost,
+            Lends::PoolBuffers => Knob::PoolMost,
+            Lends::Buffers | Lends::CreditedBuffers => Knob::Buffers,
+            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => Knob::Slots,
         }
     }
 
@@ -107,7 +107,7 @@ impl Setting {
                 scheme: self.scheme,
                 slots_per_peer: self.amount,
                 credit_slots,
-                piggyback: piggyback && self.scheme.has_credits(),
+                piggyback: piggyback && self.scheme.lends().has_credits(),
                 quota_most: None,
             },
         };
@@ -147,7 +147,6 @@ impl Setting {
             patience: Duration::ZERO,
             packets_per_progress: 0,
             bulk_bytes_per_progress: 0,
-            turns: machine.turns,
         };
         let least = Endpoint::<ShmLink>::least_receive_memory(&endpoint).ok()?;
         Some(in_kibibytes(least + self.room?) << 10)
@@ -173,12 +172,12 @@ impl Setting {
         match Knob::of(self.scheme) {
             Knob::BuffersMost if self.first != BEGINNINGS[0] => words.push(format!("--buffers {}", self.first)),
             Knob::PoolMost if self.amount < POOL_FIRST => words.push(format!("--pool-first {}", self.amount)),
-            Knob::Slots if credit_slots != CREDIT_SLOTS && self.scheme.has_credits() => {
+            Knob::Slots if credit_slots != CREDIT_SLOTS && self.scheme.lends().has_credits() => {
                 words.push(format!("--credit-slots {credit_slots}"));
             }
             _ => {}
         }
-        if !piggyback && self.scheme.has_credits() {
+        if !piggyback && self.scheme.lends().has_credits() {
             words.push("--piggyback off".to_owned());
         }
         if machine.eager_bytes != EAGER_BYTES {

@@ -28,7 +28,7 @@ pub mod width;
 
 use std::collections::HashMap;
 
-use tidegate_flow::SchemeName;
+use tidegate_flow::{Lends, SchemeName};
 use tidegate_link::{Chunk, EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter, WaitCause};
 
@@ -78,10 +78,10 @@ pub fn lends(scheme: SchemeName, slots_per_peer: u32, credit_slots: u32, posted:
     let Some(PostedBuffers { packets, each, most, pool_first, pool_most }) = posted else {
         return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
     };
-    let many = match scheme {
-        SchemeName::SharedWindow if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
-        SchemeName::SharedWindow => format!("{pool_first} to {pool_most} posted buffers for all peers"),
-        SchemeName::Growing => format!("{each} posted buffers per peer, at most {most} times the peers"),
+    let many = match scheme.lends() {
+        Lends::PoolBuffers if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
+        Lends::PoolBuffers => format!("{pool_first} to {pool_most} posted buffers for all peers"),
+        Lends::GrowingBuffers => format!("{each} posted buffers per peer, at most {most} times the peers"),
         _ => format!("{each} posted buffers per peer"),
     };
     format!("{many}, of {packets} packets each")

@@ -177,7 +177,7 @@ impl ReceiveQueues {
     /// The buffers posted at the start, for `peers` peers; `None`: the scheme posts none.
     pub fn new(scheme: SchemeName, peers: u32, buffers: &Buffers) -> Option<Self> {
         let (per_connection, pool) = match scheme.lends() {
-            Lends::Buffers | Lends::CreditedBuffers => (buffers.per_connection, None),
+            Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers => (buffers.per_connection, None),
             Lends::PoolBuffers => (0, Some(Pool::new(buffers))),
             Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => return None,
         };

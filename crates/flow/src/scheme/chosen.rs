@@ -1,8 +1,10 @@
 //! The scheme of an endpoint, made of the [table](super::table): each call goes to it without a detour.
 
 use super::interface::Scheme;
+#[cfg(debug_assertions)]
+use super::refuse_third;
 use super::table::{SchemeName, table};
-use super::{dynamic, growing, none, preposted, refuse_third, rnr, shared_window, static_credits};
+use super::{dynamic, growing, none, preposted, rnr, shared_window, static_credits};
 use crate::{Config, Regions};
 
 macro_rules! chosen {
@@ -23,11 +25,11 @@ macro_rules! chosen {
             Other(Other),
         }
 
-        /// A scheme with buffers, or one for tests.
+        /// A scheme with buffers, or one for tests, which is in debug builds only.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[allow(clippy::large_enum_variant, reason = "an endpoint has one, and each call reads it")]
         pub(crate) enum Other {
-            $($test_name($test_scheme),)+
+            $(#[cfg(debug_assertions)] $test_name($test_scheme),)+
             $($buf_name($buf_scheme),)+
         }
 
@@ -35,7 +37,7 @@ macro_rules! chosen {
             pub(crate) fn new(config: &Config, regions: Regions) -> Self {
                 match config.scheme {
                     $(SchemeName::$name => Chosen::$name(Scheme::new(config, regions)),)+
-                    $(SchemeName::$test_name => Chosen::Other(Other::$test_name(Scheme::new(config, regions))),)+
+                    $(#[cfg(debug_assertions)] SchemeName::$test_name => Chosen::Other(Other::$test_name(Scheme::new(config, regions))),)+
                     $(SchemeName::$buf_name => Chosen::Other(Other::$buf_name(Scheme::new(config, regions))),)+
                 }
             }
@@ -43,7 +45,7 @@ macro_rules! chosen {
             pub(crate) fn name(&self) -> SchemeName {
                 match self {
                     $(Chosen::$name(_) => SchemeName::$name,)+
-                    $(Chosen::Other(Other::$test_name(_)) => SchemeName::$test_name,)+
+                    $(#[cfg(debug_assertions)] Chosen::Other(Other::$test_name(_)) => SchemeName::$test_name,)+
                     $(Chosen::Other(Other::$buf_name(_)) => SchemeName::$buf_name,)+
                 }
             }
@@ -55,7 +57,7 @@ macro_rules! chosen {
                 match $chosen {
                     $(Chosen::$name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                     Chosen::Other(other) => out_of_line(|| match other {
-                        $(Other::$test_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
+                        $(#[cfg(debug_assertions)] Other::$test_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                         $(Other::$buf_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                     }),
                 }

@@ -7,6 +7,7 @@ mod growing;
 pub(crate) mod interface;
 mod none;
 mod preposted;
+#[cfg(debug_assertions)]
 mod refuse_third;
 mod rnr;
 mod shared_window;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// One row per scheme: `variant "name", type in this folder, what it lends, "help"`, handed to a macro that makes
 /// something of them. Those `offered` show in help and errors; of these, those `with buffers` are called out of line
-/// (see `chosen.rs`).
+/// (see `chosen.rs`). Those `for tests` are not in what is released.
 macro_rules! table {
     ($make:ident) => {
         $make! { $
@@ -18,7 +18,7 @@ macro_rules! table {
                 Rnr "rnr", rnr::Rnr, Buffers, "posted buffers for each connection; what finds none is refused and sent again";
                 Preposted "preposted", preposted::Preposted, CreditedBuffers,
                     "posted buffers for each connection, and a credit for each";
-                Growing "growing", growing::Growing, CreditedBuffers,
+                Growing "growing", growing::Growing, GrowingBuffers,
                     "the same, and connections whose messages have to wait get more buffers";
                 SharedWindow "shared_window", shared_window::SharedWindow, PoolBuffers,
                     "posted buffers in one pool, as many as bursts have shown to be needed";
@@ -47,6 +47,8 @@ pub enum Lends {
     Buffers,
     /// The same, and each sender has a credit for each of its buffers.
     CreditedBuffers,
+    /// The same, and a sender whose messages have to wait gets more buffers.
+    GrowingBuffers,
     /// One pool of buffers to all senders.
     PoolBuffers,
 }
@@ -54,7 +56,27 @@ pub enum Lends {
 impl Lends {
     /// Whether receivers post buffers that hold a message each, instead of lending slots.
     pub const fn posts_buffers(self) -> bool {
-        matches!(self, Lends::Buffers | Lends::CreditedBuffers | Lends::PoolBuffers)
+        self.is_pool() || self.is_of_connections()
+    }
+
+    /// Whether each connection has posted buffers of its own.
+    pub const fn is_of_connections(self) -> bool {
+        matches!(self, Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers)
+    }
+
+    /// Whether all connections share one pool of posted buffers.
+    pub const fn is_pool(self) -> bool {
+        matches!(self, Lends::PoolBuffers)
+    }
+
+    /// Whether connections begin with few posted buffers and get more.
+    pub const fn may_grow(self) -> bool {
+        matches!(self, Lends::GrowingBuffers)
+    }
+
+    /// Whether packets of credits return what receivers lend.
+    pub const fn has_credits(self) -> bool {
+        !matches!(self, Lends::Nothing | Lends::Buffers | Lends::PoolBuffers)
     }
 }
 
@@ -74,16 +96,17 @@ macro_rules! names {
         pub enum SchemeName {
             $(#[doc = $help] $name,)+
             $(#[doc = $buf_help] $buf_name,)+
-            $(#[doc = $test_help] $test_name,)+
+            $(#[cfg(debug_assertions)] #[doc = $test_help] $test_name,)+
         }
 
         impl SchemeName {
             /// Every scheme, the simplest first, those for tests last. The place in this list is the scheme's number
             /// in files.
             pub const ALL: &[SchemeName] =
-                &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+ $(SchemeName::$test_name,)+];
+                &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+ $(#[cfg(debug_assertions)] SchemeName::$test_name,)+];
             /// Those whose receivers lend slots, or nothing.
-            pub const WITHOUT_BUFFERS: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$test_name,)+];
+            pub const WITHOUT_BUFFERS: &[SchemeName] =
+                &[$(SchemeName::$name,)+ $(#[cfg(debug_assertions)] SchemeName::$test_name,)+];
             /// Those whose receivers post buffers.
             pub const WITH_BUFFERS: &[SchemeName] = &[$(SchemeName::$buf_name,)+];
             /// Those that users choose from.
@@ -97,7 +120,7 @@ macro_rules! names {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(SchemeName::$name => $word,)+
-                    $(SchemeName::$test_name => $test_word,)+
+                    $(#[cfg(debug_assertions)] SchemeName::$test_name => $test_word,)+
                     $(SchemeName::$buf_name => $buf_word,)+
                 }
             }
@@ -106,7 +129,7 @@ macro_rules! names {
             pub const fn help(self) -> &'static str {
                 match self {
                     $(SchemeName::$name => $help,)+
-                    $(SchemeName::$test_name => $test_help,)+
+                    $(#[cfg(debug_assertions)] SchemeName::$test_name => $test_help,)+
                     $(SchemeName::$buf_name => $buf_help,)+
                 }
             }
@@ -115,7 +138,7 @@ macro_rules! names {
             pub const fn lends(self) -> Lends {
                 match self {
                     $(SchemeName::$name => Lends::$lends,)+
-                    $(SchemeName::$test_name => Lends::$test_lends,)+
+                    $(#[cfg(debug_assertions)] SchemeName::$test_name => Lends::$test_lends,)+
                     $(SchemeName::$buf_name => Lends::$buf_lends,)+
                 }
             }
@@ -124,13 +147,6 @@ macro_rules! names {
 }
 
 table!(names);
-
-impl SchemeName {
-    /// Whether packets of credits return what receivers lend.
-    pub fn has_credits(self) -> bool {
-        matches!(self.lends(), Lends::FixedSlots | Lends::MovingSlots | Lends::CreditedBuffers)
-    }
-}
 
 impl fmt::Display for SchemeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,8 +14,8 @@ use std::thread;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, Buffer, Capabilities, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus,
-    TurnRules, WriteError,
+    Access, Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Link, LinkEvent, Medium, PeerMemory,
+    PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 /// How long closing waits until what was sent has been acknowledged.
@@ -78,11 +78,6 @@ impl<N: Network> FabricLink<N> {
     /// Cuts transfers so from now on.
     pub fn set_chunking(&mut self, chunking: Chunking) {
         self.protocol.set_chunking(chunking);
-    }
-
-    /// Transfers take turns so from now on.
-    pub fn set_rules(&mut self, rules: TurnRules) {
-        self.protocol.set_rules(rules);
     }
 
     /// How this endpoint is reached.
@@ -178,45 +173,14 @@ impl<N: Network> FabricLink<N> {
     }
 }
 
-impl<N: Network> Link for FabricLink<N> {
+impl<N: Network> Medium for FabricLink<N> {
     type Buffer = IoBuffer;
-    type Lent = Packet;
+}
 
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
-        let now = clock::now();
-        let written = self.protocol.write(to, count, now, fill)?;
-        self.protocol.transmit(&mut self.network, now);
-        if self.protocol.has_flights_most(to) {
-            // Some of them have ended, and this may be the caller's last call for a while.
-            self.exchange();
-        }
-        Ok(written)
-    }
-
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
-        if !self.protocol.has_packets() {
-            self.poll();
-        }
-        self.protocol.retrieve()
-    }
-
-    fn post(&mut self, posting: Posting) {
-        self.protocol.post(posting);
-    }
-
-    fn poll_event(&mut self) -> Option<LinkEvent> {
-        // Transfers end, and are told, though the caller retrieves nothing.
-        if !self.is_polled && self.protocol.is_reading() {
-            self.poll();
-        }
-        let event = self.protocol.poll_event();
-        self.is_polled &= event.is_some();
-        event
-    }
-
+impl<N: Network> PeerMemory for FabricLink<N> {
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
         let reaches_memory = self.protocol.reads_memory(peer);
-        Capabilities { reaches_memory, takes_turns: true, ..Capabilities::default() }
+        Capabilities { reaches_memory, ..Capabilities::default() }
     }
 
     /// 0, so that the peer does not try to read, where its network or ours cannot.
@@ -232,19 +196,6 @@ impl<N: Network> Link for FabricLink<N> {
     fn hide(&mut self, _: PeerId, key: u64) {
         self.exposed = self.exposed.saturating_sub(1);
         self.network.hide(key);
-    }
-
-    fn carries_most(&mut self, _: PeerId) -> usize {
-        CARRIED_MOST
-    }
-
-    /// It leaves with the packets that follow, or by itself with the next exchange.
-    fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> bool {
-        self.protocol.carry(peer, message)
-    }
-
-    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        self.protocol.take_carried(peer)
     }
 
     fn read_peer(
@@ -266,11 +217,6 @@ impl<N: Network> Link for FabricLink<N> {
         TransferStatus::Unreachable
     }
 
-    fn handle_booked(&mut self, peer: PeerId) {
-        self.protocol.handle_booked(peer);
-        self.protocol.begin_reads(&mut self.network, clock::now());
-    }
-
     fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {
         self.protocol.cancel_transfer(id)
     }
@@ -279,23 +225,30 @@ impl<N: Network> Link for FabricLink<N> {
     fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
         None
     }
+}
 
-    fn tell_window(&mut self, bytes: u32) {
-        self.protocol.set_window(bytes);
+impl<N: Network> Bounce for FabricLink<N> {}
+
+impl<N: Network> Carry for FabricLink<N> {
+    fn carries_most(&mut self, _: PeerId) -> usize {
+        CARRIED_MOST
+    }
+
+    /// It leaves with the packets that follow, or by itself with the next exchange.
+    fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> bool {
+        self.protocol.carry(peer, message)
+    }
+
+    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        self.protocol.take_carried(peer)
     }
 
     fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
         self.protocol.set_window_left(peer, bytes);
     }
+}
 
-    fn window(&mut self, peer: PeerId) -> Option<u32> {
-        self.protocol.window(peer)
-    }
-
-    fn must_greet(&mut self, peer: PeerId) -> bool {
-        self.protocol.window(peer) == Some(0)
-    }
-
+impl<N: Network> Closing for FabricLink<N> {
     fn tell_closing(&mut self) {
         if !self.maker.is_ancestor() {
             self.protocol.tell_closing();
@@ -331,17 +284,9 @@ impl<N: Network> Link for FabricLink<N> {
         while self.protocol.retrieve().is_some() {}
         self.protocol.is_flushed()
     }
+}
 
-    fn quarantine(&mut self, peer: PeerId) -> String {
-        self.protocol.quarantine(peer)
-    }
-
-    fn release(&mut self, peer: PeerId) {
-        let now = clock::now();
-        self.protocol.release(peer, now);
-        self.protocol.transmit(&mut self.network, now);
-    }
-
+impl<N: Network> PeerNames for FabricLink<N> {
     fn lacks_places(&self) -> bool {
         self.protocol.is_full()
     }
@@ -358,6 +303,77 @@ impl<N: Network> Link for FabricLink<N> {
 
     fn identity(&self, peer: PeerId) -> Option<u64> {
         self.contact_of(peer).map(|contact| contact.address.tag())
+    }
+}
+
+impl<N: Network> SenderWrites for FabricLink<N> {}
+
+impl<N: Network> Link for FabricLink<N> {
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
+        let now = clock::now();
+        let written = self.protocol.write(to, count, now, fill)?;
+        self.protocol.transmit(&mut self.network, now);
+        if self.protocol.has_flights_most(to) {
+            // Some of them have ended, and this may be the caller's last call for a while.
+            self.exchange();
+        }
+        Ok(written)
+    }
+
+    fn retrieve(&mut self) -> Option<Arrival> {
+        if !self.protocol.has_packets() {
+            self.poll();
+        }
+        self.protocol.retrieve()
+    }
+
+    fn post(&mut self, posting: Posting) {
+        self.protocol.post(posting);
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        // Transfers end, and are told, though the caller retrieves nothing.
+        if !self.is_polled && self.protocol.is_reading() {
+            self.poll();
+        }
+        let event = self.protocol.poll_event();
+        self.is_polled &= event.is_some();
+        event
+    }
+
+    #[inline]
+    fn is_quiet(&mut self) -> bool {
+        let is_busy = self.exposed > 0 || self.protocol.is_active();
+        let is_rare = !self.protocol.has_peers() || self.quiet >= EXCHANGES_BUSY;
+        let polls = self.polls.wrapping_add(1);
+        let every = if self.protocol.has_peers() { POLLS_PER_EXCHANGE } else { POLLS_PER_LOOK };
+        let is_quiet = !is_busy && is_rare && !polls.is_multiple_of(every);
+        if is_quiet {
+            self.polls = polls;
+        }
+        is_quiet
+    }
+
+    fn tell_window(&mut self, bytes: u32) {
+        self.protocol.set_window(bytes);
+    }
+
+    fn window(&mut self, peer: PeerId) -> Option<u32> {
+        self.protocol.window(peer)
+    }
+
+    fn must_greet(&mut self, peer: PeerId) -> bool {
+        self.protocol.window(peer) == Some(0)
+    }
+
+    fn quarantine(&mut self, peer: PeerId) -> String {
+        self.protocol.quarantine(peer)
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        let now = clock::now();
+        self.protocol.release(peer, now);
+        self.protocol.transmit(&mut self.network, now);
     }
 
     fn counters(&self) -> &Counters {

@@ -63,8 +63,6 @@ mod testing;
 mod tests;
 #[cfg(test)]
 mod trouble_tests;
-#[cfg(test)]
-mod turning_tests;
 mod wire;
 
 pub use contact::{Contact, NoContact};

@@ -54,8 +54,6 @@ pub struct Counts {
     /// Batches that came and were dropped: strangers', malformed, longer than a batch may be, cut off when their
     /// connection broke, or of peers that count as lost.
     pub dropped: u64,
-    /// Turns of peers whose memory was read that ended because nothing had come for a while.
-    pub stalled: u64,
 }
 
 /// The place of a peer in our table.
@@ -163,7 +161,7 @@ impl Protocol {
 
     /// What has happened so far.
     pub fn counts(&self) -> Counts {
-        Counts { stalled: self.reads.stalls(), ..self.counts }
+        self.counts
     }
 
     /// What we set aside for the unmatched messages of each sender, in bytes; told before anybody is greeted.
@@ -337,7 +335,7 @@ impl Protocol {
     }
 
     /// The next packet that has come.
-    pub fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    pub fn retrieve(&mut self) -> Option<Arrival> {
         while let Some(packet) = self.mailbox.pop_front() {
             self.taken += 1;
             let source = packet.header.source();
@@ -350,13 +348,16 @@ impl Protocol {
         None
     }
 
+    /// Whether there is something to retrieve, to tell, or to read.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.has_packets() || !self.events.is_empty() || self.reads.is_busy()
+    }
+
     /// What has happened. What concerns a peer comes behind its packets; the end of a transfer waits for nothing.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
         if let Some((transfer, status)) = self.reads.poll_ended() {
             return Some(LinkEvent::TransferEnded(transfer, status));
-        }
-        if let Some(place) = self.reads.order().poll_question() {
-            return Some(LinkEvent::Booking(place));
         }
         let is_its_turn = self.events.front().is_some_and(|(after, _)| *after <= self.taken);
         if is_its_turn { self.events.pop_front().map(|(_, event)| event) } else { None }
@@ -445,10 +446,7 @@ impl Protocol {
 fn subject(event: &LinkEvent) -> Option<PeerId> {
     match event {
         LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => None,
-        LinkEvent::WriteFailed(peer, _)
-        | LinkEvent::Refused(peer)
-        | LinkEvent::Booking(peer)
-        | LinkEvent::Closing(peer) => Some(*peer),
+        LinkEvent::WriteFailed(peer, _) | LinkEvent::Refused(peer) | LinkEvent::Closing(peer) => Some(*peer),
         LinkEvent::Departed(departure) => Some(departure.peer),
     }
 }

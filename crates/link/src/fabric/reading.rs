@@ -7,7 +7,7 @@ use super::reads::{Chunk, Chunking};
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use tidegate_flow::{Instant, PeerId};
-use tidegate_message::{RemoteMemory, TransferId, TransferStatus, TurnRules};
+use tidegate_message::{RemoteMemory, TransferId, TransferStatus};
 
 impl Protocol {
     /// Whether a peer may read memory of ours that the network exposes: its network can, as ours can.
@@ -25,16 +25,6 @@ impl Protocol {
     /// Cuts transfers so from now on.
     pub fn set_chunking(&mut self, chunking: Chunking) {
         self.reads.set_chunking(chunking);
-    }
-
-    /// Transfers take turns so from now on.
-    pub fn set_rules(&mut self, rules: TurnRules) {
-        self.reads.set_rules(rules);
-    }
-
-    /// A peer says that it is free to be read.
-    pub fn handle_booked(&mut self, place: PeerId) {
-        self.reads.order().handle_booked(place);
     }
 
     /// Whether a peer's memory is being read.
@@ -65,7 +55,6 @@ impl Protocol {
 
     /// Begins what may begin, as far as the network takes it. Peers take turns.
     pub fn begin_reads(&mut self, network: &mut impl Network, now: Instant) {
-        self.reads.give_turns(now);
         for _ in 0..self.reads.turns() {
             let Some(place) = self.reads.next_peer() else { break };
             let route = self.known(place).map(|peer| peer.route_by(network));

@@ -2,8 +2,7 @@
 //!
 //! A chunk is contiguous on both sides. Of each peer a few are under way at a time, of all together a bounded number;
 //! but one of each peer always may be, so peers that compute, and serve no reads meanwhile, hold up nobody else. Peers
-//! take turns, and the transfers of one peer follow each other in the order in which they began. Transfers that
-//! [are ordered](Turns::orders) begin chunks only while it is their peer's turn.
+//! take turns, and the transfers of one peer follow each other in the order in which they began.
 //!
 //! The network breaks connections that nobody but itself knows of: chunks end with errors then, and are read again
 //! after a pause. A transfer ends as *unreachable* when several such rounds in a row brought nothing, and its data goes
@@ -19,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
-use tidegate_message::{Buffer, RemoteMemory, Span, TransferId, TransferStatus, TurnRules, Turns};
+use tidegate_message::{Buffer, RemoteMemory, Span, TransferId, TransferStatus};
 
 /// How transfers are cut, and how much of them may be under way (R §3.2 bounds a message, §4.1 a node).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +94,6 @@ struct Transfer {
     failures: u32,
     /// It stands in its peer's line.
     is_waiting: bool,
-    /// It waits for its peer's turn.
-    is_ordered: bool,
     /// It ends so, with the last of its chunks: nothing more of it is read.
     verdict: Option<TransferStatus>,
 }
@@ -131,27 +128,13 @@ impl Transfer {
 /// The transfers of one peer.
 #[derive(Debug, Default)]
 struct Line {
-    /// Those that have something to begin and take no turns, the oldest first.
+    /// Those that have something to begin, the oldest first.
     waiting: VecDeque<TransferId>,
-    /// Those that have something to begin when it is the peer's turn, the oldest first.
-    ordered: VecDeque<TransferId>,
     under_way: usize,
-    /// Which of the two the last chunk came from: they alternate, so that neither waits for the other's end.
-    was_ordered: bool,
     /// Nothing begins before this.
     pause_until: Instant,
     /// A transfer was given up: there will be no other.
     is_broken: bool,
-}
-
-impl Line {
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.ordered.is_empty()
-    }
-
-    fn of(&mut self, is_ordered: bool) -> &mut VecDeque<TransferId> {
-        if is_ordered { &mut self.ordered } else { &mut self.waiting }
-    }
 }
 
 /// See the module.
@@ -162,8 +145,6 @@ pub struct Reads {
     lines: HashMap<PeerId, Line>,
     /// Peers with something to begin, in turn. A peer is here once.
     turns: VecDeque<PeerId>,
-    /// Whose turn it is, for ordered transfers.
-    order: Turns,
     /// What the network reads, by number, and how often each number has been used.
     chunks: Vec<(u32, Option<UnderWay>)>,
     free: Vec<u32>,
@@ -176,29 +157,6 @@ impl Reads {
         self.chunking = chunking;
     }
 
-    /// Transfers take turns so from now on. Nothing may be under way.
-    pub fn set_rules(&mut self, rules: TurnRules) {
-        self.order = Turns::new(rules);
-    }
-
-    /// Whose turn it is.
-    pub fn order(&mut self) -> &mut Turns {
-        &mut self.order
-    }
-
-    /// How many turns have ended because nothing had come for long.
-    pub fn stalls(&self) -> u64 {
-        self.order.stalls()
-    }
-
-    /// Ends turns that have lasted long enough, and gives those that are free.
-    pub fn give_turns(&mut self, now: Instant) {
-        if self.order.has_waiting() {
-            self.order.handle_timeout(now);
-            while self.order.poll_turn().is_some() {}
-        }
-    }
-
     /// Begins a transfer: `from`, the pieces in order, to `into` from its beginning. `false`: the pieces are longer
     /// than the memory, there is nothing to read, or reading from this peer [does not work](Self::is_broken).
     pub fn begin(&mut self, id: TransferId, peer: PeerId, from: &[RemoteMemory], into: IoBuffer) -> bool {
@@ -209,20 +167,8 @@ impl Reads {
         let from = from.iter().copied().filter(|piece| piece.span.length > 0).collect();
         let (position, under_way, round, failures) = (0, 0, 0, 0);
         let (again, is_waiting, verdict) = (Vec::new(), false, None);
-        let is_ordered = sum.is_some_and(|sum| self.order.orders(sum as usize));
-        let transfer = Transfer {
-            peer: Some(peer),
-            from,
-            into,
-            position,
-            again,
-            under_way,
-            round,
-            failures,
-            is_waiting,
-            is_ordered,
-            verdict,
-        };
+        let transfer =
+            Transfer { peer: Some(peer), from, into, position, again, under_way, round, failures, is_waiting, verdict };
         self.transfers.insert(id, transfer);
         self.wait(id, peer, false);
         true
@@ -234,17 +180,13 @@ impl Reads {
         if mem::replace(&mut transfer.is_waiting, true) {
             return;
         }
-        let is_ordered = transfer.is_ordered;
         let line = self.lines.entry(peer).or_default();
-        if line.is_empty() {
+        if line.waiting.is_empty() {
             self.turns.push_back(peer);
         }
         match is_first {
-            true => line.of(is_ordered).push_front(id),
-            false => line.of(is_ordered).push_back(id),
-        }
-        if is_ordered {
-            self.order.want(peer, true);
+            true => line.waiting.push_front(id),
+            false => line.waiting.push_back(id),
         }
     }
 
@@ -266,32 +208,19 @@ impl Reads {
         if now < line.pause_until || !self.may_begin(line) {
             return None;
         }
-        let may_order = !line.ordered.is_empty() && self.order.may_begin(peer);
-        let is_ordered = match (line.waiting.is_empty(), may_order) {
-            (true, false) => return None,
-            (false, true) => !line.was_ordered,
-            (_, may_order) => may_order,
-        };
         let line = self.lines.get_mut(&peer)?;
-        line.was_ordered = is_ordered;
-        let id = *line.of(is_ordered).front()?;
+        let id = *line.waiting.front()?;
         let transfer = self.transfers.get_mut(&id)?;
         let part = transfer.next_part(self.chunking.bytes)?;
-        if is_ordered {
-            self.order.begin(peer, part.from.span.length as usize);
-        }
         if !transfer.has_next() {
             transfer.is_waiting = false;
-            line.of(is_ordered).pop_front();
-            if is_ordered && line.ordered.is_empty() {
-                self.order.want(peer, false);
-            }
+            line.waiting.pop_front();
         }
         line.under_way += 1;
         transfer.under_way += 1;
         let into = transfer.into.slice(part.position, part.from.span.length as usize);
         let chunk = UnderWay { transfer: id, part, round: transfer.round };
-        if line.is_empty() {
+        if line.waiting.is_empty() {
             self.turns.retain(|other| *other != peer);
         }
         let number = self.free.pop().unwrap_or_else(|| {
@@ -326,15 +255,11 @@ impl Reads {
         let Some(chunk) = self.take(token) else { return };
         let Some(transfer) = self.transfers.get_mut(&chunk.transfer) else { return };
         transfer.again.push(chunk.part);
-        let is_ordered = transfer.is_ordered;
         let Some(peer) = transfer.peer else { return };
         if let Some(line) = self.lines.get_mut(&peer) {
             line.pause_until = line.pause_until.max(now + PAUSE_NOT_TAKEN);
         }
         self.wait(chunk.transfer, peer, true);
-        if is_ordered {
-            self.order.fail(peer, chunk.part.from.span.length as usize);
-        }
     }
 
     /// A chunk has ended. Returns the peer if it has failed.
@@ -358,39 +283,18 @@ impl Reads {
                     }
                 }
                 if transfer.failures >= ROUNDS_MOST {
-                    let is_ordered = transfer.is_ordered;
                     self.lines.entry(peer).or_default().is_broken = true;
-                    self.end_transfers(peer);
-                    if is_ordered {
-                        self.order.fail(peer, part.from.span.length as usize);
-                    }
+                    self.end_peer(peer);
                     return Some(peer);
                 }
             }
         }
-        let (may_go_on, is_ordered) = (transfer.has_next(), transfer.is_ordered);
-        match may_go_on {
+        match transfer.has_next() {
             true => self.wait(id, peer, has_failed),
             false => self.leave_line(id, peer),
         }
         self.end_if_over(id);
-        if is_ordered {
-            let is_over = !self.transfers.contains_key(&id);
-            self.note_ended(peer, part.from.span.length as usize, has_failed, is_over);
-        }
         has_failed.then_some(peer)
-    }
-
-    /// A chunk of an ordered transfer has ended, and perhaps the transfer with it.
-    fn note_ended(&mut self, peer: PeerId, bytes: usize, has_failed: bool, is_over: bool) {
-        if has_failed {
-            return self.order.fail(peer, bytes);
-        }
-        self.order.advance(peer, bytes);
-        if is_over {
-            self.order.end_message(peer);
-        }
-        self.order.end(peer);
     }
 
     /// A transfer has nothing more to begin.
@@ -399,13 +303,9 @@ impl Reads {
         if !mem::take(&mut transfer.is_waiting) {
             return;
         }
-        let is_ordered = transfer.is_ordered;
         let Some(line) = self.lines.get_mut(&peer) else { return };
-        line.of(is_ordered).retain(|other| *other != id);
-        if is_ordered && line.ordered.is_empty() {
-            self.order.want(peer, false);
-        }
-        if line.is_empty() {
+        line.waiting.retain(|other| *other != id);
+        if line.waiting.is_empty() {
             self.turns.retain(|other| *other != peer);
         }
     }
@@ -426,13 +326,10 @@ impl Reads {
             self.ended.retain(|(ended, _)| *ended != id);
             return true;
         };
-        let (peer, is_idle, is_ordered) = (transfer.peer, transfer.under_way == 0, transfer.is_ordered);
+        let (peer, is_idle) = (transfer.peer, transfer.under_way == 0);
         transfer.verdict = Some(TransferStatus::Failed);
         if let Some(peer) = peer {
             self.leave_line(id, peer);
-            if is_ordered {
-                self.order.end_message(peer);
-            }
         }
         if is_idle {
             self.transfers.remove(&id);
@@ -440,14 +337,8 @@ impl Reads {
         is_idle
     }
 
-    /// Nothing more is read from a peer, which is gone: its transfers end, as soon as the network is done with them.
+    /// Nothing more is read from a peer: its transfers end, as soon as the network is done with them.
     pub fn end_peer(&mut self, peer: PeerId) {
-        self.end_transfers(peer);
-        self.order.lose(peer);
-    }
-
-    /// The same of a peer that lives. It may still answer whether it is free.
-    fn end_transfers(&mut self, peer: PeerId) {
         let ids = self.transfers.iter().filter(|(_, transfer)| transfer.peer == Some(peer));
         for id in ids.map(|(id, _)| *id).collect::<Vec<_>>() {
             if let Some(transfer) = self.transfers.get_mut(&id) {
@@ -483,13 +374,10 @@ impl Reads {
         !self.transfers.is_empty() || !self.ended.is_empty()
     }
 
-    /// When the next chunk may begin that waits for a pause only, and not until others have ended; or when a turn ends.
+    /// When the next chunk may begin that waits for a pause only, and not until others have ended.
     pub fn next_begin(&self) -> Option<Instant> {
-        let lines = self.turns.iter().filter_map(|peer| Some((peer, self.lines.get(peer)?)));
-        let in_turn = lines.filter(|(peer, line)| !line.waiting.is_empty() || self.order.may_begin(**peer));
-        let may_begin = in_turn.filter(|(_, line)| self.may_begin(line)).map(|(_, line)| line.pause_until);
-        let turn = self.order.has_next().then(Instant::default);
-        may_begin.chain(turn).chain(self.order.next_timeout()).min()
+        let lines = self.turns.iter().filter_map(|peer| self.lines.get(peer));
+        lines.filter(|line| self.may_begin(line)).map(|line| line.pause_until).min()
     }
 
     /// Whether there is room for one more chunk of this peer.

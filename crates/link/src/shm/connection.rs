@@ -56,7 +56,7 @@ impl Connection {
             Err(reason) => (None, Some(reason)),
         };
         let place = segment.enter(terms.directory, terms.here, peer, &terms.ours, timeout)?;
-        let admission = if terms.flow.scheme.has_credits() { Admission::Credits } else { Admission::Room };
+        let admission = if terms.flow.scheme.lends().has_credits() { Admission::Credits } else { Admission::Room };
         // SAFETY: the writer is a field of the value that owns the segment, and is never handed out. The place is ours
         // alone, and we are the only connection to this peer.
         let mut writer = unsafe { Writer::new(segment.mailbox(), segment.table().writing(place), place, admission) };
@@ -185,7 +185,7 @@ fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
     let buffers = &flow.buffers;
     match flow.scheme.lends() {
         Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => None,
-        Lends::Buffers | Lends::CreditedBuffers => {
+        Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers => {
             // SAFETY: the caller keeps what is returned in the value that owns the segment.
             Some(unsafe { Taker::of_connection(segment.table().posted(place), buffers.per_connection) })
         }

@@ -31,8 +31,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, BounceBuffers, Capabilities, Counter, Counters, Instant, Link, LinkEvent, RemoteMemory,
-    TransferId, TransferStatus, WriteError,
+    Access, Arrival, Bounce, BounceBuffers, Capabilities, Carry, Closing, Counter, Counters, Instant, Link, LinkEvent,
+    Medium, PeerMemory, PeerNames, RemoteMemory, SenderWrites, TransferId, TransferStatus, WriteError,
 };
 
 /// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
@@ -250,10 +250,135 @@ impl ShmLink {
     }
 }
 
-impl Link for ShmLink {
+impl Medium for ShmLink {
     type Buffer = IoBuffer;
+}
+
+impl PeerMemory for ShmLink {
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        let shares_bounce_buffers = self.bounce_buffers.count() > 0;
+        Capabilities {
+            reaches_memory: self.connection(peer).is_some_and(|connection| connection.memory().is_some()),
+            is_synchronous: true,
+            shares_bounce_buffers,
+            direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
+        }
+    }
+
+    fn read_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let begun = clock::now();
+        let status = self.transfer(Direction::Read, peer, from, into, offset);
+        self.time_reading += clock::now().since(begun);
+        status
+    }
+
+    fn write_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.transfer(Direction::Write, peer, to, from, offset)
+    }
+
+    fn time_reading(&self) -> Duration {
+        self.time_reading
+    }
+
+    /// Every transfer ends before its call returns.
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        true
+    }
+
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        let connection = self.connection(peer)?;
+        let memory = connection.memory()?;
+        if access == Access::Write && !memory.is_writable() {
+            return None;
+        }
+        let (ticket, span) = connection.find_region(key, offset, length, access)?;
+        Some(RemoteMemory { key: ticket.number(), span })
+    }
+}
+
+impl Bounce for ShmLink {
+    fn bounce_buffers(&self) -> BounceBuffers {
+        BounceBuffers { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
+    }
+
+    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
+        self.bounce_buffers.fill(bounce_buffer, from, offset, length);
+    }
+
+    fn drain_bounce_buffer(
+        &mut self,
+        peer: PeerId,
+        bounce_buffer: usize,
+        into: &mut IoBuffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        self.connection(peer)
+            .is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length))
+    }
+}
+
+impl Carry for ShmLink {}
+
+impl Closing for ShmLink {
+    fn tell_closing(&mut self) {
+        // The parent of a forked child that closes goes on.
+        if self.is_forked() {
+            return;
+        }
+        self.segment.header().closing.store(1, Ordering::Release);
+    }
+}
+
+impl PeerNames for ShmLink {
+    fn lacks_places(&self) -> bool {
+        self.table.is_full()
+    }
+
+    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
+        if let Some(address) = self.address_of(peer) {
+            self.records.insert(record, address);
+        }
+    }
+
+    fn end_record(&mut self, record: PeerId) {
+        self.records.remove(record);
+    }
+
+    fn identity(&self, peer: PeerId) -> Option<u64> {
+        self.address_of(peer).map(|address| address.tag())
+    }
+
+    fn note_death(&mut self, identity: u64) {
+        self.stats.note_death(identity);
+    }
+}
+
+impl SenderWrites for ShmLink {}
+
+impl Link for ShmLink {
     // A copy: a peer that breaks the protocol may write to the slot again while the packet is being handled.
-    type Lent = Packet;
 
     // Always: `Paths` calls it in two places, of which one is hot.
     #[inline(always)]
@@ -275,7 +400,7 @@ impl Link for ShmLink {
     }
 
     #[inline(always)]
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         if self.is_armed {
             self.disarm();
         }
@@ -327,96 +452,6 @@ impl Link for ShmLink {
         }
     }
 
-    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
-        let shares_bounce_buffers = self.bounce_buffers.count() > 0;
-        Capabilities {
-            reaches_memory: self.connection(peer).is_some_and(|connection| connection.memory().is_some()),
-            is_synchronous: true,
-            shares_bounce_buffers,
-            direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
-            takes_turns: false,
-        }
-    }
-
-    fn read_peer(
-        &mut self,
-        _: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut IoBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let begun = clock::now();
-        let status = self.transfer(Direction::Read, peer, from, into, offset);
-        self.time_reading += clock::now().since(begun);
-        status
-    }
-
-    fn write_peer(
-        &mut self,
-        _: TransferId,
-        peer: PeerId,
-        to: &[RemoteMemory],
-        from: &IoBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        self.transfer(Direction::Write, peer, to, from, offset)
-    }
-
-    fn time_reading(&self) -> Duration {
-        self.time_reading
-    }
-
-    fn bounce_buffers(&self) -> BounceBuffers {
-        BounceBuffers { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
-    }
-
-    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
-        self.bounce_buffers.fill(bounce_buffer, from, offset, length);
-    }
-
-    fn drain_bounce_buffer(
-        &mut self,
-        peer: PeerId,
-        bounce_buffer: usize,
-        into: &mut IoBuffer,
-        offset: usize,
-        length: usize,
-    ) -> bool {
-        self.connection(peer)
-            .is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length))
-    }
-
-    /// Every transfer ends before its call returns.
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        true
-    }
-
-    fn find_region(
-        &mut self,
-        peer: PeerId,
-        key: u64,
-        offset: u64,
-        length: u64,
-        access: Access,
-    ) -> Option<RemoteMemory> {
-        let connection = self.connection(peer)?;
-        let memory = connection.memory()?;
-        if access == Access::Write && !memory.is_writable() {
-            return None;
-        }
-        let (ticket, span) = connection.find_region(key, offset, length, access)?;
-        Some(RemoteMemory { key: ticket.number(), span })
-    }
-
-    fn tell_closing(&mut self) {
-        // The parent of a forked child that closes goes on.
-        if self.is_forked() {
-            return;
-        }
-        self.segment.header().closing.store(1, Ordering::Release);
-    }
-
     #[inline(always)]
     fn poll_event(&mut self) -> Option<LinkEvent> {
         self.polls = self.polls.wrapping_add(1);
@@ -427,6 +462,17 @@ impl Link for ShmLink {
             }
         }
         if self.monitor.has_closings() || self.monitor.has_departures() { self.next_event() } else { None }
+    }
+
+    #[inline(always)]
+    fn is_quiet(&mut self) -> bool {
+        let polls = self.polls.wrapping_add(1);
+        let has_nothing = !self.is_armed && !self.reader.is_ready() && !polls.is_multiple_of(POLLS_PER_LOOK);
+        let is_quiet = has_nothing && !self.monitor.has_closings() && !self.monitor.has_departures();
+        if is_quiet {
+            self.polls = polls;
+        }
+        is_quiet
     }
 
     #[cold]
@@ -456,28 +502,6 @@ impl Link for ShmLink {
         }
         self.end_connection(peer, false);
         self.table.sever(peer);
-    }
-
-    fn lacks_places(&self) -> bool {
-        self.table.is_full()
-    }
-
-    fn begin_record(&mut self, peer: PeerId, record: PeerId) {
-        if let Some(address) = self.address_of(peer) {
-            self.records.insert(record, address);
-        }
-    }
-
-    fn end_record(&mut self, record: PeerId) {
-        self.records.remove(record);
-    }
-
-    fn identity(&self, peer: PeerId) -> Option<u64> {
-        self.address_of(peer).map(|address| address.tag())
-    }
-
-    fn note_death(&mut self, identity: u64) {
-        self.stats.note_death(identity);
     }
 
     #[inline]

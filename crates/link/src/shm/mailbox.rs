@@ -278,6 +278,7 @@ impl Reader {
     }
 
     /// Whether [`retrieve`](Self::retrieve) would return a packet.
+    #[inline(always)]
     pub fn is_ready(&self) -> bool {
         let header = self.mailbox.slot(self.index).header.load(Ordering::Acquire);
         Header::from_bits(header).stamp() == self.stamp

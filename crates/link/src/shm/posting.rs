@@ -6,7 +6,7 @@ use super::segment::OwnSegment;
 use super::state::ShmLink;
 use crate::log::{self, Level};
 use std::time::Duration;
-use tidegate_flow::{Config, Header, Instant, Lends, Posting};
+use tidegate_flow::{Config, Header, Instant, Posting};
 
 /// A buffer that is kept for a peer goes to others when the peer has not fetched it for two retry timers and so much
 /// more: then its program computes.
@@ -15,7 +15,7 @@ const KEPT_LONGER: Duration = Duration::from_millis(200);
 /// Our pool of posted buffers, if flow control has one.
 pub(super) fn pool_of(flow: &Config, segment: &OwnSegment) -> Option<Pool> {
     let buffers = &flow.buffers;
-    let has_one = flow.scheme.lends() == Lends::PoolBuffers;
+    let has_one = flow.scheme.lends().is_pool();
     // SAFETY: it is a field of the value that owns the segment, and is never handed out.
     has_one
         .then(|| unsafe { Pool::new(segment.pool(), buffers.pool_first, buffers.pool_limit(), buffers.pool_bound()) })

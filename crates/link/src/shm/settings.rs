@@ -37,8 +37,8 @@ impl Sizes {
             Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => {
                 Sizes::Slots { per_peer: flow.slots_per_peer, credit: flow.credit_slots }
             }
-            Lends::Buffers | Lends::CreditedBuffers => {
-                let most = if flow.scheme == SchemeName::Growing { buffers.per_connection_most } else { 0 };
+            Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers => {
+                let most = if flow.scheme.lends().may_grow() { buffers.per_connection_most } else { 0 };
                 Sizes::Buffers { packets: buffers.packets, each: buffers.per_connection, most }
             }
             // A pool is its owner's affair.

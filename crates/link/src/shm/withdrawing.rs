@@ -135,7 +135,7 @@ mod tests {
     use super::super::tests::{folder, link, write};
     use super::*;
     use tidegate_flow::{Packet, PacketKind};
-    use tidegate_message::{Access as Right, Link, TransferId, TransferStatus};
+    use tidegate_message::{Access as Right, PeerMemory, TransferId, TransferStatus};
 
     /// An endpoint, and a peer that has connected to it, with a memory of the endpoint that the peer knows.
     fn pair(bytes: &mut [u8]) -> (ShmLink, ShmLink, PeerId) {

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use tidegate_link::{BulkChoice, IoBuffer, ShmConfig, ShmLink};
-use tidegate_message::{Access, Buffer, Link, RemoteMemory, Span, TransferId, TransferStatus};
+use tidegate_message::{Access, Bounce, Buffer, PeerMemory, RemoteMemory, Span, TransferId, TransferStatus};
 
 /// A buffer over `bytes`, which the caller keeps and leaves alone.
 fn buffer(bytes: &mut [u8]) -> IoBuffer {

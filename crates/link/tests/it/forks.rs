@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tidegate_link::ShmLink;
-use tidegate_message::{Access, Link, Span, WriteError};
+use tidegate_message::{Access, Link, PeerMemory, Span, WriteError};
 
 /// Ends a role that has come to a stop, or a child that has.
 fn limit_time() {

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tidegate_link::{ClaimError, LinkError, Service, ShmLink};
-use tidegate_message::{Access, Link, Span, WriteError};
+use tidegate_message::{Access, Link, PeerMemory, Span, WriteError};
 
 /// Longer than any call may take here, even on a busy machine; a call that waited for a lock would never return.
 const BOUND: Duration = Duration::from_secs(3);

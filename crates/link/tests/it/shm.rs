@@ -4,7 +4,7 @@ use crate::support::*;
 use std::os::fd::RawFd;
 use tidegate_flow::{PeerId, SchemeName};
 use tidegate_link::{LinkError, ShmConfig, ShmLink, StatsConfig, stats};
-use tidegate_message::{Counter, Link, WriteError};
+use tidegate_message::{Counter, Link, PeerMemory, WriteError};
 
 fn unreachable_text(result: Result<(), WriteError>) -> String {
     match result {

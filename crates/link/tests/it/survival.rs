@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tidegate_flow::PeerId;
 use tidegate_link::{LinkError, Service, ShmLink};
-use tidegate_message::{Link, WriteError};
+use tidegate_message::{Bounce, Link, WriteError};
 
 /// Longer than anybody takes to look after all of so few peers.
 const SOME_LOOKS: Duration = Duration::from_millis(600);

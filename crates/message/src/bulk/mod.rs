@@ -12,7 +12,6 @@
 
 mod bounce;
 mod gate;
-mod order;
 mod pull;
 mod send;
 mod streams;
@@ -21,15 +20,12 @@ mod way;
 
 use crate::collections::slab::{Key, Slab};
 use crate::link::{BounceBuffers, Buffer};
-use crate::malformed::Malformed;
 use streams::Streams;
-use tidegate_flow::{Instant, PeerId, Peers};
+use tidegate_flow::{PeerId, Peers};
 
 pub(crate) use bounce::{BouncePool, Use};
-pub(crate) use gate::{Gate, PIECES_PER_TURN, PULLS_PER_CALL, Pieces};
-pub use order::{BulkOrder, TurnRules, Turns};
-pub(crate) use order::{Questions, Reservations};
-pub(crate) use pull::{Next, Part, Pull, Pulls, Turn, Waited};
+pub(crate) use gate::{Gate, PIECES_PER_TURN, Pieces};
+pub(crate) use pull::{Next, Part, Pull, Pulls, Waited};
 pub(crate) use send::{Payload, PendingSend};
 pub(crate) use streams::Stream;
 pub(crate) use transfers::{Ended, Ending, TransferOwner, Transfers};
@@ -49,10 +45,6 @@ pub(crate) struct Bulk<B> {
     sends: Slab<PendingSend<B>>,
     /// What the link was asked to copy.
     pub(crate) transfers: Transfers<B>,
-    /// Which receiver we keep ourselves free for.
-    pub(crate) reservations: Reservations,
-    /// Which senders we have asked whether they are free.
-    pub(crate) questions: Questions,
     /// By peer: whether it read the last long message of ours out of our memory.
     readers: Peers<bool, 64>,
 }
@@ -60,20 +52,17 @@ pub(crate) struct Bulk<B> {
 impl<B: Buffer> Bulk<B> {
     /// Most heap bytes of the tables of peers: when long messages have gone to all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        let tables = Streams::<B>::bytes_most(peers) + Peers::<bool, 64>::bytes_most(peers);
-        tables + Reservations::bytes_most(peers) + Questions::bytes_most(peers)
+        Streams::<B>::bytes_most(peers) + Peers::<bool, 64>::bytes_most(peers)
     }
 
-    pub(crate) fn new(peers: u32, bounce_buffers: BounceBuffers, rules: TurnRules) -> Self {
+    pub(crate) fn new(peers: u32, bounce_buffers: BounceBuffers) -> Self {
         Bulk {
-            gate: Gate::new(rules),
+            gate: Gate::default(),
             pulls: Pulls::new(),
             bounces: BouncePool::new(bounce_buffers),
             streams: Streams::new(peers),
             sends: Slab::new(),
             transfers: Transfers::new(),
-            reservations: Reservations::new(rules.stall),
-            questions: Questions::new(peers),
             readers: Peers::new(peers, ()),
         }
     }
@@ -203,67 +192,6 @@ impl<B: Buffer> Bulk<B> {
         Some((self.transfers.begin(TransferOwner::Pull(key), part.length), part))
     }
 
-    /// Whether something is going on here whose time counts.
-    #[inline]
-    pub(crate) fn is_timed(&self) -> bool {
-        self.pulls.is_timed() || self.takes_turns()
-    }
-
-    /// Whether somebody waits for a turn, here or with a peer.
-    #[inline]
-    pub(crate) fn takes_turns(&self) -> bool {
-        self.gate.turns.has_waiting() || self.reservations.is_timed()
-    }
-
-    /// A piece of a pull begins, as [`Pulls::admit`] has it.
-    pub(crate) fn admit_piece(&mut self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Malformed> {
-        let at = self.pulls.admit(from, key, at, length)?;
-        self.note_come(key, length);
-        Ok(at)
-    }
-
-    /// So many bytes of a pull have come.
-    pub(crate) fn note_come(&mut self, key: Key, length: usize) {
-        if let Some(sender) = self.pulls.sender_under_way(key) {
-            self.gate.turns.advance(sender, length);
-        }
-    }
-
-    /// A part of a pull has been read, of so many bytes, and more is to be.
-    pub(crate) fn continue_pull(&mut self, key: Key, length: usize) {
-        match self.pulls.sender_under_way(key) {
-            Some(sender) => {
-                self.pulls.wait_again(key);
-                self.gate.line_up(sender, key, true);
-                self.gate.turns.advance(sender, length);
-                self.gate.turns.end(sender);
-            }
-            None => self.gate.wait(key),
-        }
-    }
-
-    /// A pull is over, as [`Pulls::end`] has it.
-    pub(crate) fn end_pull(&mut self, key: Key, is_complete: bool, now: Instant) -> Option<Pull<B>> {
-        let pull = self.pulls.end(key, is_complete, now)?;
-        let sender = pull.remote.peer;
-        match pull.turn {
-            Turn::None => {}
-            Turn::Waiting => self.gate.leave_line(sender, key),
-            Turn::UnderWay => {
-                self.gate.turns.end_message(sender);
-                self.gate.turns.end(sender);
-            }
-        }
-        Some(pull)
-    }
-
-    /// A peer is gone: it has no turn, we keep ourselves free for it no longer, and it will answer nothing.
-    pub(crate) fn lose_turns(&mut self, peer: PeerId) {
-        self.gate.lose(peer);
-        self.reservations.lose_peer(peer);
-        self.questions.take(peer);
-    }
-
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.readers.forget(peer);
@@ -280,7 +208,7 @@ mod tests {
 
     /// A bulk part with bounce buffers of 10 bytes, and a send of 100 bytes to A.
     fn bulk() -> (Bulk<Bytes>, Key) {
-        let mut bulk = Bulk::new(2, BounceBuffers { count: 8, bytes: 10 }, TurnRules::USUAL);
+        let mut bulk = Bulk::new(2, BounceBuffers { count: 8, bytes: 10 });
         let payload = Payload::Application(Bytes::new(&[1; 100]));
         let key = bulk.keep(PendingSend::new(A, Space::Untagged, None, false, payload, None));
         (bulk, key)

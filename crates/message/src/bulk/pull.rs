@@ -29,22 +29,6 @@ pub(crate) struct Pull<B> {
     measured: Option<Measured>,
     /// The link reads while we do other things, and bounds by itself how much of that is under way.
     is_read_whole: bool,
-    /// The link takes turns between senders, where it reads.
-    link_takes_turns: bool,
-    /// How it is to be got, once it begins.
-    way: Way,
-    pub(crate) turn: Turn,
-}
-
-/// Where a pull stands that takes turns with those from other senders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// It takes none.
-    None,
-    /// It is in its sender's line.
-    Waiting,
-    /// A part of it, or the rest, is under way.
-    UnderWay,
 }
 
 /// A pull whose time tells which way is faster.
@@ -116,9 +100,6 @@ impl<B: Buffer> Pulls<B> {
             admitted: 0,
             measured: None,
             is_read_whole: false,
-            link_takes_turns: false,
-            way: Way::Ask,
-            turn: Turn::None,
         })
     }
 
@@ -155,12 +136,12 @@ impl<B: Buffer> Pulls<B> {
         capabilities: impl FnOnce(PeerId) -> Capabilities,
     ) -> Way {
         let Some(pull) = self.pulls.get_mut(key).filter(|pull| !pull.remote.spans.is_empty()) else { return Way::Ask };
-        let Capabilities { reaches_memory, is_synchronous, shares_bounce_buffers, direct_from, takes_turns } =
+        let Capabilities { reaches_memory, is_synchronous, shares_bounce_buffers, direct_from } =
             capabilities(pull.remote.peer);
         if !reaches_memory {
             return Way::Ask;
         }
-        (pull.is_read_whole, pull.link_takes_turns) = (!is_synchronous, takes_turns);
+        pull.is_read_whole = !is_synchronous;
         let left = pull.wanted - pull.position;
         if left >= direct_from || !shares_bounce_buffers {
             return Way::Read;
@@ -171,41 +152,6 @@ impl<B: Buffer> Pulls<B> {
         let way = self.ways.choose(pull.wanted);
         pull.measured = Some(Measured { way, left, reading: Duration::ZERO });
         way
-    }
-
-    /// The sender of a pull that takes turns and of which something is under way.
-    pub(crate) fn sender_under_way(&self, key: Key) -> Option<PeerId> {
-        let pull = self.pulls.get(key).filter(|pull| pull.turn == Turn::UnderWay)?;
-        Some(pull.remote.peer)
-    }
-
-    /// A pull waits for its sender's turn again.
-    pub(crate) fn wait_again(&mut self, key: Key) {
-        if let Some(pull) = self.pulls.get_mut(key) {
-            pull.turn = Turn::Waiting;
-        }
-    }
-
-    /// A pull is to begin in this way. Returns its sender if it takes turns, as `orders` says of its length.
-    pub(crate) fn take_turns(&mut self, key: Key, way: Way, orders: impl FnOnce(usize) -> bool) -> Option<PeerId> {
-        let pull = self.pulls.get_mut(key)?;
-        pull.way = way;
-        let is_links = way == Way::Read && pull.link_takes_turns;
-        if is_links || !orders(pull.wanted - pull.position) {
-            return None;
-        }
-        (pull.turn, pull.is_read_whole) = (Turn::Waiting, false);
-        Some(pull.remote.peer)
-    }
-
-    /// It is a pull's turn. Returns its sender, how to get it, and how many bytes it asks for now, if not more than so
-    /// many are read at once.
-    pub(crate) fn begin_turn(&mut self, key: Key, most: usize) -> Option<(PeerId, Way, usize)> {
-        let pull = self.pulls.get_mut(key)?;
-        pull.turn = Turn::UnderWay;
-        let left = pull.wanted - pull.position;
-        let bytes = if pull.way == Way::Read { left.min(most.max(1)) } else { left };
-        Some((pull.remote.peer, pull.way, bytes))
     }
 
     /// The next part to read: of so many bytes at most, if reading keeps us from doing anything else.
@@ -362,13 +308,8 @@ mod tests {
     const A: PeerId = PeerId(0);
     const B: PeerId = PeerId(1);
     const BOUNCE_BYTES: usize = 10;
-    const CAPABLE: Capabilities = Capabilities {
-        reaches_memory: true,
-        is_synchronous: true,
-        shares_bounce_buffers: true,
-        direct_from: 1000,
-        takes_turns: false,
-    };
+    const CAPABLE: Capabilities =
+        Capabilities { reaches_memory: true, is_synchronous: true, shares_bounce_buffers: true, direct_from: 1000 };
 
     /// A pull of a message of 100 bytes of A, into a receive of so many bytes.
     fn pull(pulls: &mut Pulls<Bytes>, capacity: usize, spans: &[Span], bounce: Option<u16>) -> Key {

@@ -25,8 +25,7 @@
 //! - W3: deferred sends leave in order, and none past one that is in doubt (noticed, not acknowledged) or offered. Why:
 //!   what is stored is older than what is deferred: non-overtaking.
 //! - W4: a *deferral notice* shows each deferred send: it is matched with a receive that is posted, or its envelope is
-//!   *dropped*: the receiver keeps a count only. Its acknowledgement says which are matched: long ones may wait for
-//!   their turn there before they are asked for. Why: a receive posted before it gets it though there is no room.
+//!   *dropped*: the receiver keeps a count only. Why: a receive posted before it gets it though there is no room.
 //! - W5: a receive that could be met by a dropped envelope, and finds the sender's window nearly used up, makes a
 //!   *query* ([`windows`]), one per pair at a time, in order of posting; with room left, the sender goes on by itself.
 //!   Why: a receive posted after it gets it; draining is a stream, not a query per message.

@@ -4,8 +4,8 @@
 //!
 //! A deferred send is *fresh* until a deferral notice has shown it, *in doubt* until the receiver has acknowledged the
 //! notice, then *dropped*, and *offered* while the receiver decides about it. It leaves the list when the receiver
-//! pulls or accepts it or acknowledges that it has a receive, or when it is its turn and the window has room for it;
-//! dropped ones leave first, since they are first.
+//! pulls or accepts it, or when it is its turn and the window has room for it; dropped ones leave first, since they are
+//! first.
 
 use super::deferred::{Deferred, DeferredSends, Stage};
 use crate::collections::list::Position;
@@ -42,15 +42,6 @@ impl Towards {
         }
         has_room
     }
-}
-
-/// What follows when a batch is acknowledged.
-#[derive(Debug)]
-pub(crate) struct Acknowledgement {
-    /// Sends that have a receive which has not asked for them yet: they are to be [removed](Rooms::remove).
-    pub(crate) matched: Vec<Key>,
-    /// The query that waited for that (W7).
-    pub(crate) query: Option<(Queue, Pattern)>,
 }
 
 /// What is left of all receivers' windows for us.
@@ -238,20 +229,16 @@ impl Rooms {
         Some(sends)
     }
 
-    /// The receiver has dropped all of a batch but those that it has matched, a bit each.
-    pub(crate) fn acknowledge(&mut self, from: PeerId, matched: u32) -> Result<Acknowledgement, Malformed> {
+    /// The receiver has matched or dropped all of a batch. Returns the query that waited for that (W7).
+    pub(crate) fn acknowledge(&mut self, from: PeerId) -> Result<Option<(Queue, Pattern)>, Malformed> {
         let deferred = self.of(from).deferred.as_mut().ok_or(Malformed)?;
-        let batch = deferred.batch.take_if(|batch| u64::from(matched) >> batch.len() == 0).ok_or(Malformed)?;
-        let mut waiting = Vec::new();
-        for (number, (at, send)) in batch.into_iter().enumerate() {
-            // One that is through is no longer in the list, and its place may be another's.
-            let Some(entry) = deferred.list.get_mut(at).filter(|entry| entry.send == send) else { continue };
-            match matched >> number & 1 != 0 {
-                true => waiting.push(send),
-                false => entry.stage = Stage::Dropped,
+        for (at, send) in deferred.batch.take().ok_or(Malformed)? {
+            // One that was matched is no longer in the list, and its place may be another's.
+            if let Some(entry) = deferred.list.get_mut(at).filter(|entry| entry.send == send) {
+                entry.stage = Stage::Dropped;
             }
         }
-        Ok(Acknowledgement { matched: waiting, query: deferred.query.take() })
+        Ok(deferred.query.take())
     }
 
     /// The receiver's query for the first deferred send that `pattern` accepts. Returns whether it is to be answered
@@ -368,31 +355,17 @@ mod tests {
         assert_eq!((rooms.next_batch(A), rooms.first(A)), (None, None), "the first is in doubt (W3)");
         assert_eq!(rooms.query(A, Queue::Tagged, ANY), Ok(false), "a query waits for that (W7)");
         assert_eq!(rooms.query(A, Queue::Tagged, ANY), Err(Malformed), "one at a time");
-        let (queue, pattern) = rooms.acknowledge(A, 0).expect("there is a batch").query.expect("a query waits");
+        let (queue, pattern) = rooms.acknowledge(A).expect("there is a batch").expect("a query waits");
         assert_eq!(rooms.offer(A, queue, &pattern), Some(Key(0)));
-        assert_eq!(rooms.acknowledge(A, 0).err(), Some(Malformed), "once");
+        assert_eq!(rooms.acknowledge(A).err(), Some(Malformed), "once");
         assert_eq!(rooms.next_batch(A), Some(vec![Key(BATCH_MOST as u32)]));
-    }
-
-    #[test]
-    fn what_is_matched_and_waits_for_its_turn_is_not_dropped() {
-        let (mut rooms, places) = full(4);
-        rooms.next_batch(A);
-        rooms.remove(A, places[0]);
-        assert_eq!(rooms.acknowledge(A, 0b1_0000).err(), Some(Malformed), "there are four");
-        let acknowledgement = rooms.acknowledge(A, 0b101).expect("there is a batch");
-        assert_eq!(acknowledgement.matched, [Key(2)], "the first is through already");
-        rooms.remove(A, places[2]);
-        rooms.give_back(A, room(30)).expect("there is room for it");
-        let left: Vec<_> = std::iter::from_fn(|| Some((rooms.first(A)?, rooms.release_first(A, 10)?))).collect();
-        assert_eq!(left, [(Key(1), true), (Key(3), true)]);
     }
 
     #[test]
     fn an_offered_send_stays_until_it_is_declined_or_matched() {
         let (mut rooms, places) = full(2);
         rooms.next_batch(A);
-        rooms.acknowledge(A, 0).expect("there is a batch");
+        rooms.acknowledge(A).expect("there is a batch");
         let pattern = Pattern { tag: 1, ignore: 0, ..ANY };
         assert_eq!(rooms.offer(A, Queue::Untagged, &pattern), None, "it is in the other queue");
         assert_eq!(rooms.decline(A, places[1]), Err(Malformed), "nothing is offered");

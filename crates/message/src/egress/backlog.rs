@@ -16,17 +16,13 @@
 //! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer;
 //!   beyond, dropped.
 //! - a batch of deferral notices: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why that is bounded: a
-//!   batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped. Those of a batch that
-//!   take turns are asked for later; each has a receive, and counts as what is pulled (below).
+//!   batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped.
 //! - a query: one answer, whose payload travels only if nothing else waits. Why that is bounded: a query that comes
 //!   before the answer has left is dropped.
-//! - a question whether we are free (`Booking`): one answer (`Booked`). Why that is bounded: of each peer one question
-//!   is kept; one that comes before the answer to the last has left is dropped.
 //! - an offer, `NoMatch`: a note or two (`Finished`, `ClearToSend`, `Decline`, `Accept`). Why that is bounded: it is
 //!   dropped unless our query has left, and we make one query at a time.
 //! - a request for a remote operation: a note with the result, or what is left to read, and the piece under way. Why
 //!   that is bounded: an account of unanswered requests (`rma::request`); who exceeds it is quarantined.
-//! - `Booked`: nothing. Why that is bounded: dropped unless we have asked.
 //! - `Acknowledged`, `Decline`, `Accept`, `ClearToSend`, `Finished`, `Written`, `Reply`, data of a read: nothing, or
 //!   what our own operations need anyway. Why that is bounded: it must name an operation of ours that waits for it; an
 //!   `Acknowledged`, `Decline` or `Accept` also must answer what has left.
@@ -294,8 +290,8 @@ mod tests {
     use crate::link::{Buffer, Span};
     use crate::operation::Queue;
     use crate::wire::{
-        Accept, Acknowledged, Booked, Booking, BounceCopied, ClearToSend, Decline, Eager, Finished, NoMatch, Query,
-        Room, Status, Written,
+        Accept, Acknowledged, BounceCopied, ClearToSend, Decline, Eager, Finished, NoMatch, Query, Room, Status,
+        Written,
     };
 
     /// A buffer of no bytes.
@@ -389,15 +385,13 @@ mod tests {
             Note::Finished(Finished { send: 5, status: Status::Fault }),
             Note::Reply(reply),
             Note::BounceCopied(BounceCopied { bounce: 3 }),
-            Note::Acknowledged(Acknowledged { matched: 1 << 31 }),
+            Note::Acknowledged(Acknowledged),
             Note::Room(Room { bytes: 100 }),
             Note::Query(Query { queue: Queue::Untagged, tag: 1, ignore: 2 }),
             Note::NoMatch(NoMatch),
             Note::Decline(Decline { send: 5 }),
             Note::Accept(Accept { send: 5 }),
             Note::Written(Written { pull: 6 }),
-            Note::Booking(Booking),
-            Note::Booked(Booked),
         ];
         for note in notes {
             let head = Message::Note(note);

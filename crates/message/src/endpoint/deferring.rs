@@ -110,13 +110,11 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver has matched or dropped all of a batch.
-    pub(super) fn handle_acknowledged(&mut self, from: PeerId, matched: u32) -> Result<(), Malformed> {
+    pub(super) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
         if self.egress.waits(from, &[MessageKind::DeferralNotice]) {
             return Err(Malformed);
         }
-        let acknowledged = self.deferral.rooms.acknowledge(from, matched)?;
-        acknowledged.matched.into_iter().for_each(|key| self.leave_deferred(key));
-        if let Some((queue, pattern)) = acknowledged.query {
+        if let Some((queue, pattern)) = self.deferral.rooms.acknowledge(from)? {
             self.answer(from, queue, &pattern);
         }
         self.release_deferred(from);
@@ -188,17 +186,11 @@ impl<L: Link> Endpoint<L> {
     /// The receiver has matched a deferred send: it is deferred no longer. It takes the message from here, as it does
     /// after a request to send.
     pub(super) fn end_deferral(&mut self, key: Key) {
-        let Some(to) = self.bulk.send(key).filter(|send| send.deferred.is_some()).map(|send| send.peer) else { return };
-        self.leave_deferred(key);
-        self.release_deferred(to);
-    }
-
-    /// The same, while others that are deferred stay.
-    fn leave_deferred(&mut self, key: Key) {
         let Some(send) = self.bulk.send_mut(key) else { return };
         let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
         self.count(Counter::MessagesRendezvous, 1);
         self.deferral.rooms.remove(to, at);
+        self.release_deferred(to);
     }
 
     /// Tries again to learn the window of a peer that could not tell it at the first message to it.

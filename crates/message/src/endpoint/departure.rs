@@ -48,7 +48,6 @@ impl<L: Link> Endpoint<L> {
         for received in self.sequence.lose_peer(peer) {
             self.report_received(received);
         }
-        self.bulk.lose_turns(peer);
         for key in self.bulk.pulls.of_peer(peer) {
             self.lose_pull(key, name);
         }
@@ -60,7 +59,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Ends a pull whose peer is gone; there is nobody to tell.
     fn lose_pull(&mut self, key: Key, peer: &str) {
-        if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.end_pull(key, false, self.now) {
+        if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.pulls.end(key, false, self.now) {
             self.forget_stored(remote.peer, remote.kept());
             let failure = Failure::PeerLost { peer: peer.to_owned() };
             let ending = Ending::Receive { active, envelope, queue, failure };

@@ -104,7 +104,7 @@ impl<L: Link> Endpoint<L> {
     fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Result<(), Malformed> {
         let sink = match head {
             Message::Piece(Piece { pull, position }) => {
-                Sink::Piece(Key(pull), self.bulk.admit_piece(from, Key(pull), position, length)?)
+                Sink::Piece(Key(pull), self.bulk.pulls.admit(from, Key(pull), position, length)?)
             }
             Message::ReadData(ReadData { operation, position }) => {
                 let at = self.rma.operations.admit(from, Key(operation), position, length)?;
@@ -169,7 +169,7 @@ impl<L: Link> Endpoint<L> {
             Message::RequestToSend(head) => self.handle_request_to_send(from, head, body),
             Message::Piece(piece) => {
                 let key = Key(piece.pull);
-                let at = self.bulk.admit_piece(from, key, piece.position, body.len())?;
+                let at = self.bulk.pulls.admit(from, key, piece.position, body.len())?;
                 self.place_piece(key, at, body);
                 self.finish_piece(key);
                 Ok(())
@@ -198,15 +198,13 @@ impl<L: Link> Endpoint<L> {
             Note::Finished(finished) => self.handle_finished(from, finished),
             Note::Reply(reply) => self.handle_reply(from, reply, body),
             Note::BounceCopied(copied) => self.handle_bounce_copied(from, copied),
-            Note::Acknowledged(acknowledged) => self.handle_acknowledged(from, acknowledged.matched),
+            Note::Acknowledged(_) => self.handle_acknowledged(from),
             Note::Room(room) => self.handle_room(from, *room),
             Note::Query(query) => self.handle_query(from, query),
             Note::NoMatch(_) => self.handle_no_match(from),
             Note::Decline(decline) => self.handle_decline(from, Key(decline.send)),
             Note::Accept(accept) => self.handle_accept(from, Key(accept.send)),
             Note::Written(written) => self.handle_written(from, Key(written.pull)),
-            Note::Booking(_) => self.handle_booking(from),
-            Note::Booked(_) => self.handle_booked(from),
         }
     }
 }

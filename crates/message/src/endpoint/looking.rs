@@ -17,7 +17,7 @@ impl<L: Link> Endpoint<L> {
     /// at once (receives, unexpected messages) or, where there are very many, in some looks (sends). What is open is
     /// as old as the first look that has seen it: so look every few milliseconds, when there is nothing else to do.
     pub fn look(&mut self, now: Instant, open: &mut Open) {
-        self.note_time(now);
+        self.tell_time(now);
         let now = self.now;
         open.now = now;
         open.peers_delayed = self.egress.peers_delayed();

@@ -6,7 +6,7 @@
 //!
 //! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
-//! - `ordering`, `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
+//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
 //!   messages and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
 //! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
@@ -29,7 +29,6 @@ mod finishing;
 mod inspect;
 mod looking;
 mod loopback;
-mod ordering;
 mod peek;
 mod progress;
 mod pulling;
@@ -45,6 +44,7 @@ mod window;
 mod writing;
 
 use crate::assembly::{Assembly, Sink};
+use crate::attention::Attention;
 use crate::bulk::Bulk;
 use crate::completion::{Completion, Ended};
 use crate::counter::Counter;
@@ -85,6 +85,7 @@ pub struct Endpoint<L: Link> {
     fences: Fences<L::Buffer>,
     looks: Looks,
     now: Instant,
+    attention: Attention,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
     sends_most: usize,
     /// How many completions may wait to be taken for one more receive to be accepted.
@@ -145,7 +146,7 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let bulk = Bulk::new(peers, link.bounce_buffers(), config.turns);
+        let bulk = Bulk::new(peers, link.bounce_buffers());
         let operations = config.operations;
         Ok(Endpoint {
             link,
@@ -164,6 +165,7 @@ impl<L: Link> Endpoint<L> {
             fences: Fences::new(),
             looks: Looks::default(),
             now: Instant::default(),
+            attention: Attention::default(),
         })
     }
 
@@ -193,6 +195,7 @@ impl<L: Link> Endpoint<L> {
     /// gone to `peer` whose credits have not come back, and so many had come from it whose credits have not been
     /// returned. Returns `false` if that cannot be: there are not so many credits, or some would have been returned.
     pub fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32) -> bool {
+        self.attention.raise();
         self.egress.begin_amid(peer, sent, received, self.now)
     }
 

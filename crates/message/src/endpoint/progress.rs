@@ -22,6 +22,7 @@ impl<L: Link> Endpoint<L> {
     /// whether anything happened. `now` is the present while [`is_timed`](Self::is_timed).
     #[inline]
     pub fn progress(&mut self, now: Instant) -> bool {
+        debug_assert!(!self.attention.is_low() || !self.may_have_work(), "attention is low, and there is work");
         if self.presence.has_departed() {
             self.release_departed();
         }
@@ -29,12 +30,11 @@ impl<L: Link> Endpoint<L> {
         let (mut retrieved, mut slots_retrieved) = (0, 0);
         while retrieved < self.config.packets_per_progress && self.ended.len() < self.config.operations {
             let Some(arrival) = self.link.retrieve() else { break };
-            let slots = arrival.packet().header.slots();
+            let slots = arrival.packet.header.slots();
             match slots {
-                1 => self.handle_packet(arrival.source, arrival.packet()),
-                _ => self.handle_long_packet(arrival.source, arrival.packet()),
+                1 => self.handle_packet(arrival.source, &arrival.packet),
+                _ => self.handle_long_packet(arrival.source, &arrival.packet),
             }
-            self.link.give_back(arrival.packet);
             retrieved += 1;
             slots_retrieved += slots;
         }
@@ -42,12 +42,49 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::PacketsReceived, slots_retrieved.into());
         }
         let worked = self.work();
-        retrieved > 0 || worked || was_due
+        let moved = retrieved > 0 || worked || was_due;
+        match moved {
+            true => self.attention.raise(),
+            false => self.lower_attention(),
+        }
+        moved
+    }
+
+    /// Whether it is known that the endpoint has nothing to do as long as nothing comes.
+    #[inline(always)]
+    pub fn has_nothing_to_do(&self) -> bool {
+        self.attention.is_low()
+    }
+
+    /// Whether [`progress`](Self::progress) has nothing to do but what may have come, and nothing has: then it need not
+    /// be called. This counts as a call of it.
+    #[inline]
+    pub fn is_quiet(&mut self) -> bool {
+        let is_quiet = self.attention.is_low() && self.link.is_quiet();
+        debug_assert!(!is_quiet || !self.may_have_work(), "attention is low, and there is work");
+        debug_assert!(!is_quiet || self.egress.next_timeout().is_none(), "something is due, and attention is low");
+        is_quiet
+    }
+
+    /// A call of progress has found nothing to do.
+    #[inline]
+    fn lower_attention(&mut self) {
+        let mut attention = std::mem::take(&mut self.attention);
+        attention.lower(|| self.may_have_work());
+        self.attention = attention;
+    }
+
+    /// Whether something is to be done, at once or at some time, though nothing comes; or to be told.
+    fn may_have_work(&self) -> bool {
+        let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
+        let is_told = self.ended.len() == 0 && !self.presence.has_departed();
+        backlog > 0 || !is_told || self.is_timed() || !self.deferral.windows.inquiries.is_empty()
     }
 
     /// The same for a caller that has no room for the completions of what would be retrieved: whatever needs no packet
     /// goes on.
     pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
+        self.attention.raise();
         let was_due = self.handle_timeout(now);
         self.work() || was_due
     }
@@ -85,15 +122,10 @@ impl<L: Link> Endpoint<L> {
         match event {
             LinkEvent::TransferEnded(id, status) => self.end_transfer(id, status),
             LinkEvent::WriteFailed(peer, why) => self.handle_unreachable(peer, &why),
-            LinkEvent::Booking(peer) => self.ask_sender(peer),
             LinkEvent::LimitReached => self.handle_limit_reached(),
             LinkEvent::Refused(peer) => self.egress.handle_refusal(&self.link, peer, self.now),
             LinkEvent::Closing(peer) => self.presence.handle_closing(peer),
-            LinkEvent::Departed(departure) => {
-                self.handle_departure(departure);
-                // It may have booked us, and others wait for that.
-                self.answer_receivers();
-            }
+            LinkEvent::Departed(departure) => self.handle_departure(departure),
         }
     }
 
@@ -125,6 +157,7 @@ impl<L: Link> Endpoint<L> {
     /// In our pool of posted buffers fewer are left than the limit, and more are to be posted. Links tell of it by
     /// [`LinkEvent::LimitReached`]; this is for those whose adapters interrupt the program (A §2.1).
     pub fn handle_limit_reached(&mut self) {
+        self.attention.raise();
         self.egress.handle_limit_reached(&mut self.link, self.now);
     }
 
@@ -133,7 +166,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
-        self.bulk.is_timed() || self.deferral.windows.is_timed() || self.egress.is_timed()
+        self.bulk.pulls.is_timed() || self.deferral.windows.is_timed() || self.egress.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each
@@ -141,17 +174,14 @@ impl<L: Link> Endpoint<L> {
     /// last one.
     #[inline]
     pub fn tell_time(&mut self, now: Instant) {
-        self.note_time(now);
-    }
-
-    /// The same; returns whether something has happened by that.
-    #[inline]
-    pub(super) fn note_time(&mut self, now: Instant) -> bool {
-        (now > self.now || self.egress.has_new_delays()) && self.account_for_time(now)
+        if now > self.now || self.egress.has_new_delays() {
+            self.attention.raise();
+            self.account_for_time(now);
+        }
     }
 
     #[cold]
-    fn account_for_time(&mut self, now: Instant) -> bool {
+    fn account_for_time(&mut self, now: Instant) {
         let passed = now.since(self.now).as_nanos() as u64;
         self.now = self.now.max(now);
         let waited = self.egress.tell_time(self.now);
@@ -163,17 +193,6 @@ impl<L: Link> Endpoint<L> {
         }
         self.deferral.rooms.tell_time(self.now);
         self.bulk.pulls.tell_time(now);
-        self.bulk.takes_turns() && self.tell_turns_time()
-    }
-
-    /// Turns end in which nothing has come for long, and reservations. What follows from that does so with progress.
-    /// Returns whether there was something that counts from now on, or has ended.
-    fn tell_turns_time(&mut self) -> bool {
-        let before = self.bulk.gate.turns.stalls();
-        let has_happened = self.bulk.gate.turns.handle_timeout(self.now);
-        self.count(Counter::TurnsStalled, self.bulk.gate.turns.stalls() - before);
-        let was_told = self.bulk.reservations.tell_time(self.now);
-        has_happened | was_told | self.answer_receivers()
     }
 
     /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is
@@ -181,19 +200,18 @@ impl<L: Link> Endpoint<L> {
     /// something comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.now;
-        if self.bulk.gate.can_go_on() || self.streams_can_move() || self.reads_can_move() || self.requests_can_move() {
+        if self.bulk.gate.waiting() > 0 || self.streams_can_move() || self.reads_can_move() || self.requests_can_move()
+        {
             return Some(now);
         }
         let retry = (self.egress.to_retry() > 0).then(|| now + RETRY_INTERVAL);
-        let turns = self.bulk.gate.turns.next_timeout();
-        let reservations = self.bulk.reservations.next_timeout();
-        [retry, self.egress.next_timeout(), turns, reservations].into_iter().flatten().min()
+        [retry, self.egress.next_timeout()].into_iter().flatten().min()
     }
 
     /// Does what was due until `now`. Returns whether anything was.
     #[inline]
     pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
-        let has_happened = self.note_time(now);
+        self.tell_time(now);
         let is_due = self.egress.next_timeout().is_some_and(|due| due <= now);
         if is_due {
             self.egress.handle_timeout(&mut self.link, now);
@@ -202,6 +220,6 @@ impl<L: Link> Endpoint<L> {
                 self.resume(peer);
             }
         }
-        is_due | has_happened
+        is_due
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use crate::assembly::write_clipped;
-use crate::bulk::{Ended, Next, PULLS_PER_CALL, Part, Pull, TransferOwner, Waited, Way};
+use crate::bulk::{Ended, Next, Part, Pull, TransferOwner, Waited, Way};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
@@ -76,12 +76,10 @@ impl<L: Link> Endpoint<L> {
             return self.end_pull(key, Ok(()));
         }
         let way = self.choose_way(key, waited);
-        match self.bulk.pulls.take_turns(key, way, |bytes| self.bulk.gate.turns.orders(bytes)) {
-            Some(sender) => {
-                self.bulk.gate.line_up(sender, key, false);
-                self.begin_in_turn();
-            }
-            None => self.get_rest(key, way, self.config.bulk_bytes_per_progress),
+        match way {
+            Way::Read => self.step_pull(key),
+            Way::Ask if self.link.writes_bulk() => self.ask_for_write(key),
+            Way::Ask => self.ask_for_rest(key),
         }
     }
 
@@ -91,29 +89,6 @@ impl<L: Link> Endpoint<L> {
         }
         let bounce_bytes = self.bulk.bounces.bytes();
         self.bulk.pulls.choose_way(key, waited, bounce_bytes, |peer| self.link.capabilities(peer))
-    }
-
-    /// Begins or goes on with the pulls whose turn it is, a few at most. Returns whether there were any.
-    fn begin_in_turn(&mut self) -> bool {
-        let most = self.config.bulk_bytes_per_progress.min(self.config.turns.quantum);
-        let mut has_begun = false;
-        for _ in 0..PULLS_PER_CALL {
-            let Some(key) = self.bulk.gate.next_in_turn() else { break };
-            let Some((sender, way, bytes)) = self.bulk.pulls.begin_turn(key, most) else { break };
-            self.bulk.gate.begin(sender, bytes);
-            self.get_rest(key, way, most);
-            has_begun = true;
-        }
-        self.ask_senders() | has_begun
-    }
-
-    /// Gets what is left of a message, or a part of so many bytes.
-    fn get_rest(&mut self, key: Key, way: Way, most: usize) {
-        match way {
-            Way::Read => self.step_pull(key, most),
-            Way::Ask if self.link.writes_bulk() => self.ask_for_write(key),
-            Way::Ask => self.ask_for_rest(key),
-        }
     }
 
     /// Copies the piece that was sent ahead.
@@ -154,9 +129,10 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Reads the next part of a message out of its sender's memory, of so many bytes at most.
-    fn step_pull(&mut self, key: Key, most: usize) {
+    /// Reads the next part of a message out of its sender's memory.
+    fn step_pull(&mut self, key: Key) {
         let begun = self.link.time_reading();
+        let most = self.config.bulk_bytes_per_progress;
         let Some((transfer, part)) = self.bulk.begin_pull_part(key, most) else { return };
         let Part { peer, from, into, position, .. } = part;
         let status = self.link.read_peer(TransferId(transfer.0), peer, &from, into, position);
@@ -166,15 +142,15 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Goes on with the pulls that had their share of an earlier progress call, or waited for their turn.
+    /// Goes on with the pulls that had their share of an earlier progress call. Returns whether there were any.
     pub(super) fn continue_pulls(&mut self) -> bool {
         let shares = self.bulk.gate.shares();
         for _ in 0..shares {
             if let Some(key) = self.bulk.gate.next_pull() {
-                self.step_pull(key, self.config.bulk_bytes_per_progress);
+                self.step_pull(key);
             }
         }
-        self.begin_in_turn() || shares > 0
+        shares > 0
     }
 
     /// A transfer that the link had begun for us has ended.
@@ -201,11 +177,8 @@ impl<L: Link> Endpoint<L> {
         match next {
             Next::Ask => self.ask_for_rest(key),
             Next::Fail => self.end_pull(key, Err(Failure::Fault)),
-            Next::Complete => {
-                self.bulk.note_come(key, length);
-                self.end_pull(key, Ok(()));
-            }
-            Next::Read => self.bulk.continue_pull(key, length),
+            Next::Complete => self.end_pull(key, Ok(())),
+            Next::Read => self.bulk.gate.wait(key),
         }
     }
 
@@ -220,18 +193,18 @@ impl<L: Link> Endpoint<L> {
 
     /// Completes the receive of a pull, and returns whose message it was.
     fn complete_pull(&mut self, key: Key, result: Result<(), Failure>) -> Option<RemoteSend> {
-        let Pull { active, envelope, queue, remote, .. } = self.bulk.end_pull(key, result.is_ok(), self.now)?;
+        let Pull { active, envelope, queue, remote, .. } = self.bulk.pulls.end(key, result.is_ok(), self.now)?;
         let is_of_several = active.is_of_several();
         let received = self.received(active, &envelope, queue, result);
         match is_of_several {
-            true => self.end_turn(remote.peer, key, received),
+            true => self.report_in_sequence(remote.peer, key, received),
             false => self.report_received(received),
         }
         Some(remote)
     }
 
     /// A message that was pulled into a buffer for several is over: reports it, and what has waited for it.
-    fn end_turn(&mut self, peer: PeerId, key: Key, received: Received<L::Buffer>) {
+    fn report_in_sequence(&mut self, peer: PeerId, key: Key, received: Received<L::Buffer>) {
         if let Some(received) = self.sequence.end(peer, key, received) {
             self.report_received(received);
         }
@@ -262,7 +235,7 @@ impl<L: Link> Endpoint<L> {
         if self.egress.backlog(from).map_or(0, Backlog::bounced) >= BOUNCED_MOST {
             return Err(Malformed);
         }
-        let at = self.bulk.admit_piece(from, key, piece.position, length)?;
+        let at = self.bulk.pulls.admit(from, key, piece.position, length)?;
         let into = self.bulk.pulls.buffer_mut(key).ok_or(Malformed)?;
         if !self.link.drain_bounce_buffer(from, bounce, into, at, length) {
             self.end_pull(key, Err(Failure::Fault));

@@ -22,17 +22,13 @@ impl<L: Link> Endpoint<L> {
         if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
-        let mut matched = 0;
-        for (at, entry) in body.chunks_exact(Entry::BYTES).enumerate() {
+        for entry in body.chunks_exact(Entry::BYTES) {
             let Entry { send, queue, length, tag, data } = Entry::parse(entry).ok_or(Malformed)?;
             let length = usize::try_from(length).map_err(|_| Malformed)?;
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
             let until = self.deferral.windows.until(from);
             match self.matching.of(queue).accept_until(&envelope, until) {
-                Some(active) => {
-                    self.pull_deferred(from, send, active, envelope, queue);
-                    matched |= 1 << at;
-                }
+                Some(active) => self.pull_deferred(from, send, active, envelope, queue),
                 None => {
                     self.count(Counter::EnvelopesDropped, 1);
                     let tag = (queue == Queue::Tagged).then_some(tag);
@@ -40,7 +36,7 @@ impl<L: Link> Endpoint<L> {
                 }
             }
         }
-        self.tell(from, Acknowledged { matched });
+        self.tell(from, Acknowledged);
         if self.deferral.windows.grow(from) {
             self.tell_link(from);
         }
@@ -68,10 +64,6 @@ impl<L: Link> Endpoint<L> {
                 self.deferral.windows.remember(from)?;
             }
             Some(active) => {
-                if self.bulk.gate.turns.orders(length) {
-                    // It may wait for its turn, and others of this sender must not wait for that.
-                    self.tell(from, Accept { send });
-                }
                 self.pull_deferred(from, send, active, envelope, queue);
                 self.deferral.windows.remember(from)?;
             }

@@ -21,11 +21,13 @@ impl<L: Link> Endpoint<L> {
     /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link
     /// that gives direct access publishes the region itself.)
     pub fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
+        self.attention.raise();
         self.rma.regions.register(key, buffer, access);
     }
 
     /// Ends the registration of `key`. Reads of the region that are under way are answered with an error.
     pub fn deregister(&mut self, key: u64) {
+        self.attention.raise();
         self.rma.regions.deregister(key);
         self.deny_reads(key);
     }
@@ -34,6 +36,7 @@ impl<L: Link> Endpoint<L> {
     /// [`Operation::RemoteWrite`] without data. Only accesses that come by message can be reported, so a caller that
     /// wants this keeps the link from giving direct access.
     pub fn count_writes(&mut self, count: bool) {
+        self.attention.raise();
         self.rma.counts_writes = count;
     }
 

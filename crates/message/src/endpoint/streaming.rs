@@ -30,8 +30,6 @@ impl<L: Link> Endpoint<L> {
         self.end_deferral(key);
         let send = self.remove_send(key).ok_or(Malformed)?;
         self.bulk.note_finished(key, &send);
-        self.bulk.reservations.release(from);
-        self.answer_receivers();
         let result = match finished.status {
             Status::Success => Ok(()),
             _ => Err(Failure::Fault),

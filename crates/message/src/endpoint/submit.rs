@@ -18,6 +18,7 @@ impl<L: Link> Endpoint<L> {
     /// Sends a message: eagerly up to the eager size, else by rendezvous.
     #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        self.attention.raise();
         self.check_room()?;
         let Target::Peer(to) = send.to else {
             return self.submit_to_myself(send);
@@ -58,6 +59,7 @@ impl<L: Link> Endpoint<L> {
 
     /// RMA write. All places must be on the same target.
     pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.attention.raise();
         self.check_room()?;
         if self.refuses_injected(&write) {
             return Err(TryAgain);
@@ -71,6 +73,7 @@ impl<L: Link> Endpoint<L> {
 
     /// RMA read. All places must be on the same target.
     pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Read(read));
@@ -81,6 +84,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Remote atomic. All places must be on the same target.
     pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Atomic(atomic));
@@ -92,6 +96,7 @@ impl<L: Link> Endpoint<L> {
     /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target
     /// stay behind it. Remote operations that are fenced go by message, so that they come behind earlier messages.
     pub fn submit_fenced(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
+        self.attention.raise();
         self.check_room()?;
         let Some(target) = operation.target() else { return Ok(()) };
         if self.fences.holds(target) || self.is_under_way_to(target, &mut Places::default()) {
@@ -123,6 +128,7 @@ impl<L: Link> Endpoint<L> {
     /// receive. A peek is refused while 64 of them (`Inquiries::MOST`) wait for answers.
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
+        self.attention.raise();
         let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
@@ -146,6 +152,7 @@ impl<L: Link> Endpoint<L> {
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
     #[inline(never)]
     pub fn receive_any(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
+        self.attention.raise();
         let submitted = self.receive_stored(receive);
         if self.fences.are_raised() {
             // A message to ourselves that had to be received first may have been.
@@ -185,6 +192,7 @@ impl<L: Link> Endpoint<L> {
     /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns
     /// whether.
     pub fn cancel(&mut self, context: Context) -> bool {
+        self.attention.raise();
         self.cancel_named(context.0, |context| context.0)
     }
 
@@ -192,6 +200,7 @@ impl<L: Link> Endpoint<L> {
     /// waits behind a fence. `name_of` says what it calls the operation of a context: always the same, as long as the
     /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
+        self.attention.raise();
         let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
         if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
             self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);

@@ -82,8 +82,6 @@ kinds! {
     Written = 26,
     CarriedTagged = 27,
     CarriedUntagged = 28,
-    Booking = 29,
-    Booked = 30,
 }
 
 /// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of

@@ -3,7 +3,7 @@
 use super::codec::{HAS_DATA, Head, MessageKind, Reader, WIDE_DATA, Writer, of_queue, queue_among, u64_at};
 use crate::operation::Queue;
 
-/// Most entries of a batch: each may make the receiver keep a note for us, and has a bit of [`Acknowledged::matched`].
+/// Most entries of a batch: each may make the receiver keep a note for us.
 pub(crate) const BATCH_MOST: usize = 32;
 
 /// Shows the receiver deferred sends. Body: an [`Entry`] each.
@@ -177,7 +177,7 @@ impl Head for Decline {
     }
 }
 
-/// What was offered is set aside or has a receive, and will be pulled later.
+/// What was offered is set aside, and will be pulled later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accept {
     /// The sender's name for it.
@@ -198,30 +198,6 @@ impl Head for Accept {
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(0)?;
         Some(Accept { send: reader.aux })
-    }
-}
-
-/// All of a batch of deferred sends have been matched or dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Acknowledged {
-    /// A bit for each of the batch, the first the lowest: whether a receive has it. It may wait for its turn there.
-    pub(crate) matched: u32,
-}
-
-impl Head for Acknowledged {
-    const FIELDS: usize = 0;
-
-    fn kind(&self) -> MessageKind {
-        MessageKind::Acknowledged
-    }
-
-    fn emit(&self, writer: &mut Writer<'_>) {
-        writer.header(0, self.matched);
-    }
-
-    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
-        reader.allow(0)?;
-        Some(Acknowledged { matched: reader.aux })
     }
 }
 
@@ -247,8 +223,12 @@ macro_rules! bare {
     };
 }
 
+/// All of a batch of deferred sends have been matched or dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acknowledged;
+
 /// The answer to a query that accepts no deferred send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMatch;
 
-bare!(DeferralNotice, NoMatch);
+bare!(DeferralNotice, Acknowledged, NoMatch);

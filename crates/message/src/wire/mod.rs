@@ -18,7 +18,6 @@
 //! What word, auxiliary number and fields mean is said by a struct for each kind, in a file for each family. A head
 //! with flags that its kind does not know is refused.
 
-mod booking;
 mod codec;
 mod deferral;
 mod eager;
@@ -28,7 +27,6 @@ mod rma;
 use codec::{Head, Reader, Writer};
 use tidegate_flow::PAYLOAD_BYTES;
 
-pub(crate) use booking::{Booked, Booking};
 pub(crate) use codec::{LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES, MessageKind, PIECE_BYTES};
 pub(crate) use deferral::{
     Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, Entry, NoMatch, Offer, Query, Room,
@@ -121,8 +119,6 @@ heads! {
         Decline(Decline),
         Accept(Accept),
         Written(Written),
-        Booking(Booking),
-        Booked(Booked),
     }
 }
 
@@ -268,7 +264,7 @@ mod tests {
     #[test]
     fn unknown_kinds_and_flags_are_refused() {
         let known = |kind: &u8| MessageKind::from_number(*kind).is_some();
-        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=30).collect::<Vec<_>>());
+        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=28).collect::<Vec<_>>());
         for kind in (0..=u8::MAX).filter(|kind| !known(kind)) {
             assert_eq!(Message::parse(kind, &[0; PAYLOAD_BYTES]), None);
         }

@@ -5,4 +5,4 @@ mod support;
 mod atomic_apply;
 mod endpoint;
 mod explore;
-mod turns;
+mod wire;

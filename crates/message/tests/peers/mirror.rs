@@ -7,8 +7,8 @@ use std::slice;
 use std::time::Duration;
 use tidegate_message::flow::{Buffers, Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
-    Access, Arrival, Buffer, Capabilities, Context, Counters, Departure, Endpoint, EndpointConfig, Instant, Link,
-    LinkEvent, MatchFlags, Receive, RemoteMemory, Send, Source, Space, Span, Target, TransferId, TransferStatus,
+    Arrival, Bounce, Buffer, Carry, Closing, Context, Counters, Departure, Endpoint, EndpointConfig, Instant, Link,
+    LinkEvent, MatchFlags, Medium, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source, Space, Span, Target,
     WriteError,
 };
 
@@ -78,10 +78,18 @@ pub struct Mirror {
     counters: Box<Counters>,
 }
 
-impl Link for Mirror {
+impl Medium for Mirror {
     type Buffer = Zeros;
-    type Lent = Packet;
+}
 
+impl PeerMemory for Mirror {}
+impl Bounce for Mirror {}
+impl Carry for Mirror {}
+impl Closing for Mirror {}
+impl PeerNames for Mirror {}
+impl SenderWrites for Mirror {}
+
+impl Link for Mirror {
     fn write(
         &mut self,
         to: PeerId,
@@ -97,7 +105,7 @@ impl Link for Mirror {
         Ok(count)
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let packet = self.packets.pop_front()?;
         Some(Arrival { source: packet.header.source(), packet })
     }
@@ -105,26 +113,6 @@ impl Link for Mirror {
     fn poll_event(&mut self) -> Option<LinkEvent> {
         let peer = self.leaving.pop_front()?;
         Some(LinkEvent::Departed(Departure { peer, orderly: true, name: "a mirror".to_owned() }))
-    }
-
-    fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities::default()
-    }
-
-    fn read_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &mut Zeros, _: usize) -> TransferStatus {
-        TransferStatus::Unreachable
-    }
-
-    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &Zeros, _: usize) -> TransferStatus {
-        TransferStatus::Unreachable
-    }
-
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        true
-    }
-
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
-        None
     }
 
     fn quarantine(&mut self, _: PeerId) -> String {
@@ -152,7 +140,6 @@ pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
         patience: Duration::ZERO,
         packets_per_progress: 64,
         bulk_bytes_per_progress: 1 << 16,
-        turns: tidegate_message::TurnRules::USUAL,
     };
     let (packets, leaving) = (VecDeque::with_capacity(256), VecDeque::new());
     let link = Mirror { packets, leaving, released: 0, counters: Box::default() };

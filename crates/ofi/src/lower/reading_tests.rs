@@ -5,7 +5,7 @@ use super::tests::{link, open, wait, with_each_library};
 use tidegate_link::IoBuffer;
 use tidegate_link::fabric::{FabricLink, Network, NetworkEvent, Sending, Token};
 use tidegate_link::memory::Piece;
-use tidegate_message::{Buffer, Link, LinkEvent, PeerId, RemoteMemory, Span, TransferId, TransferStatus};
+use tidegate_message::{Buffer, Link, LinkEvent, PeerId, PeerMemory, RemoteMemory, Span, TransferId, TransferStatus};
 
 /// Memory of a test, in pieces of these lengths that lie apart, the first at an odd address.
 struct Memory {

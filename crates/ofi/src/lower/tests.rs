@@ -16,7 +16,7 @@ use tidegate_flow::{Config, Packet, PacketKind, PeerId, Posting, SchemeName};
 use tidegate_link::fabric::{
     Answer, Contact, Door, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Sending, Token,
 };
-use tidegate_message::{Link, LinkEvent};
+use tidegate_message::{Closing, Link, LinkEvent};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);

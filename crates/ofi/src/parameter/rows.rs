@@ -153,33 +153,6 @@ pub(super) const CHUNKS_MOST: Parameter = Parameter {
     help: "Chunks that a receiver has asked for at a time in all, between hosts; beside them one of each sender may be under way, \
            so that senders that compute hold up nobody",
 };
-pub(super) const BULK_ORDER: Parameter = Parameter {
-    name: "bulk_order",
-    default: "round_robin",
-    allowed: "round_robin, one_sender or booking",
-    help: "From whom a receiver takes long messages next: from all senders, a chunk each (round_robin), from one sender after the \
-           other (one_sender), or so that it asks the next one beforehand whether it is free (booking). A sender that \
-           delivers nothing holds up nobody. The same in all processes of a job",
-};
-pub(super) const BULK_SENDERS: Parameter = Parameter {
-    name: "bulk_senders",
-    default: "2",
-    allowed: "a number of senders from 1 to 1024",
-    help: "With one_sender and booking: how many senders have a turn at the same time",
-};
-pub(super) const BULK_QUANTUM: Parameter = Parameter {
-    name: "bulk_quantum",
-    default: "1m",
-    allowed: "bytes from 4k to 1g, with suffix k, m or g if wanted",
-    help: "With one_sender and booking: bytes after which a sender's turn ends if others wait",
-};
-pub(super) const BULK_STALL: Parameter = Parameter {
-    name: "bulk_stall",
-    default: "20",
-    allowed: "milliseconds from 0.1 to 10000",
-    help: "With one_sender and booking: for how long a sender whose turn it is may deliver nothing, or a sender that was asked \
-           not answer, in milliseconds, before the next has its turn",
-};
 pub(super) const PROGRESS: Parameter = Parameter {
     name: "progress",
     default: "on_demand",
@@ -240,7 +213,7 @@ pub(super) const PORTS: Parameter = Parameter {
     help: "The ports at which the network between hosts listens, one for each endpoint of a host: what a firewall has to let in",
 };
 
-pub(super) const TABLE: [&Parameter; 34] = [
+pub(super) const TABLE: [&Parameter; 30] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -263,10 +236,6 @@ pub(super) const TABLE: [&Parameter; 34] = [
     &CHUNK_SIZE,
     &CHUNKS_IN_FLIGHT,
     &CHUNKS_MOST,
-    &BULK_ORDER,
-    &BULK_SENDERS,
-    &BULK_QUANTUM,
-    &BULK_STALL,
     &PROGRESS,
     &SPIN,
     &CLOSE_TIMEOUT,

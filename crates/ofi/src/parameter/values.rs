@@ -1,8 +1,6 @@
 //! What texts of parameters mean, each by itself.
 
-use super::rows::{
-    BULK_ORDER, BULK_QUANTUM, BULK_SENDERS, BULK_STALL, FABRIC, PORTS, Parameter, SCHEME, TRACE_DIR, TRACE_MOST,
-};
+use super::rows::{FABRIC, PORTS, Parameter, SCHEME, TRACE_DIR, TRACE_MOST};
 use crate::lower::{Choice, Ports};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_link::BulkChoice;
 use tidegate_message::flow::{Growth, SchemeName};
-use tidegate_message::{BulkOrder, TurnRules};
 
 /// A value that a parameter does not take.
 #[derive(Debug)]
@@ -47,24 +44,6 @@ impl Progress {
 
 /// The least bytes of a chunk, and the most.
 pub(super) const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
-/// The most senders of long messages that have a turn at the same time.
-const BULK_SENDERS_MOST: u32 = 1024;
-/// How long a turn may last in which nothing comes.
-const STALL: core::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(10);
-
-/// From whom long messages are taken next.
-pub(super) fn turns(get: impl Fn(&Parameter) -> Option<String>) -> Result<TurnRules, Misfit> {
-    let usual = TurnRules::USUAL;
-    let senders = number(&BULK_SENDERS, get(&BULK_SENDERS), 1..=BULK_SENDERS_MOST)?;
-    Ok(TurnRules {
-        order: choose(&BULK_ORDER, get(&BULK_ORDER), &ORDERS)?,
-        senders: senders.map_or(usual.senders, |senders| senders as usize),
-        quantum: bytes_within(&BULK_QUANTUM, get(&BULK_QUANTUM), CHUNK_BYTES)?.unwrap_or(usual.quantum),
-        stall: milliseconds(&BULK_STALL, get(&BULK_STALL), STALL)?.unwrap_or(usual.stall),
-        ..usual
-    })
-}
-
 /// Where the trace of a process goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
@@ -109,8 +88,6 @@ pub(super) const BULKS: [(&str, BulkChoice); 4] = [
 ];
 pub(super) const GROWTHS: [(&str, Growth); 2] = [("linear", Growth::Linear), ("exponential", Growth::Exponential)];
 pub(super) const RENDEZVOUSES: [(&str, bool); 2] = [("chunked", false), ("single", true)];
-pub(super) const ORDERS: [(&str, BulkOrder); 3] =
-    [("round_robin", BulkOrder::RoundRobin), ("one_sender", BulkOrder::OneSender), ("booking", BulkOrder::Booking)];
 pub(super) const PROGRESSES: [(&str, Progress); 3] =
     [("on_demand", Progress::OnDemand), ("calls", Progress::Calls), ("thread", Progress::Thread)];
 pub(super) const SWITCH: [(&str, bool); 8] = [

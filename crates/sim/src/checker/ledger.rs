@@ -122,7 +122,7 @@ impl Ledger {
     /// Credits are conserved between every two processes: those that the sender has + those of packets under way +
     /// those that travel back + those that the receiver owes = those that the receiver has lent.
     pub(crate) fn check_credits(&mut self, holders: &[Holder]) {
-        for receiver in holders.iter().filter(|holder| holder.inspection.scheme.has_credits()) {
+        for receiver in holders.iter().filter(|holder| holder.inspection.scheme.lends().has_credits()) {
             for (index, of_sender) in receiver.inspection.peers.iter().enumerate() {
                 let Some(&rank) = receiver.ranks.get(index) else { continue };
                 let sender = &holders[rank.0 as usize];

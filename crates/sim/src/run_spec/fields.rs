@@ -1,9 +1,8 @@
 //! The fields of a file, in the order in which they take effect.
 
 use std::ops::Range;
-use std::time::Duration;
 
-use crate::{BlockedSender, BulkOrder, NodeId, Rendezvous, Time, Ways};
+use crate::{BlockedSender, NodeId, Rendezvous, Time, Ways};
 use tidegate_flow::SchemeName;
 
 use super::buffers;
@@ -197,23 +196,6 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
             "write" => Rendezvous::Write,
             _ => Rendezvous::Read,
         };
-    "flow" "bulk_order" "round_robin"
-        "From whom a receiver pulls long messages next: round_robin (from all senders), one_sender (from one after the \
-         other), or booking (the same, and the next one is asked beforehand)" =>
-        |d, t| d.config.turns.order = match word(t, &["round_robin", "one_sender", "booking"])? {
-            "one_sender" => BulkOrder::OneSender,
-            "booking" => BulkOrder::Booking,
-            _ => BulkOrder::RoundRobin,
-        };
-    "flow" "bulk_senders" "2"
-        "With one_sender and booking: how many senders have a turn at the same time" =>
-            |d, t| d.config.turns.senders = positive::<u32>(t)? as usize;
-    "flow" "bulk_quantum" "1 MiB"
-        "With one_sender and booking: bytes after which a turn ends if others wait; so many are read at once" =>
-            |d, t| d.config.turns.quantum = (bytes(t)? as usize).max(1);
-    "flow" "bulk_stall" "20 ms"
-        "With one_sender and booking: how long a turn lasts in which nothing comes, and how long an answer is waited for" =>
-            |d, t| d.config.turns.stall = Duration::from_nanos(step(t)?.0.div_ceil(1000));
     "flow" "eager" "2 KiB"
         "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
     "flow" "receive_memory" ""

@@ -125,7 +125,7 @@ impl Draft for JobDraft {
     }
 
     fn heeds(scenario: &Scenario, field: &Field<Self>) -> bool {
-        let is_growing = matches!(scenario.config.flow, FlowChoice::Posted { scheme: SchemeName::Growing, .. });
+        let is_growing = matches!(scenario.config.flow, FlowChoice::Posted { scheme, .. } if scheme.lends().may_grow());
         match (field.section, field.name) {
             ("workload", name) => scenario.work.heeds(name),
             ("flow", "slots_per_peer" | "buffers_most" | "pool_most") => !scenario.is_fitted,
@@ -159,7 +159,7 @@ impl JobDraft {
         if scheme.lends().posts_buffers() {
             return Ok(FlowChoice::Posted { scheme, buffers: self.buffers.of(scheme), piggyback });
         }
-        let piggyback = piggyback && scheme.has_credits();
+        let piggyback = piggyback && scheme.lends().has_credits();
         Ok(FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most })
     }
 

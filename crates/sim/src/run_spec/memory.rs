@@ -29,7 +29,7 @@ impl Wishes<'_> {
     /// If the scheme needs more: the refusal says how much.
     pub fn fitted(&self, peers: u32, bytes: u64) -> Result<FlowChoice, Refusal> {
         let peers = peers.max(1);
-        let found = if self.scheme == SchemeName::SharedWindow {
+        let found = if self.scheme.lends().is_pool() {
             self.pool(bytes)
         } else if self.scheme.lends().posts_buffers() {
             self.connections(peers, bytes)
@@ -64,7 +64,7 @@ impl Wishes<'_> {
         if most == 0 {
             return Err(u64::from(peers) * bytes_of(usual));
         }
-        let first = if self.scheme == SchemeName::Growing { usual.per_connection.min(most) } else { most };
+        let first = if self.scheme.lends().may_grow() { usual.per_connection.min(most) } else { most };
         Ok(self.posted(Buffers { per_connection: first, per_connection_most: most, ..usual }))
     }
 
@@ -81,7 +81,7 @@ impl Wishes<'_> {
             return Err(u64::from(least) * u64::from(peers) * SLOT_BYTES);
         }
         let credit_slots = if slots_per_peer / 2 >= self.credit_slots { self.credit_slots } else { 1 };
-        let piggyback = piggyback && scheme.has_credits();
+        let piggyback = piggyback && scheme.lends().has_credits();
         Ok(FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most })
     }
 }
@@ -148,7 +148,7 @@ mod tests {
         if slots_per_peer == 0 || !fits(slots_per_peer, credit_slots) {
             return Err((1..64).find(|slots| fits(*slots, 1)).map(|slots| u64::from(slots) * peers * 64));
         }
-        let piggyback = scheme.has_credits();
+        let piggyback = scheme.lends().has_credits();
         Ok(FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most: None })
     }
 

@@ -5,7 +5,7 @@
 //! next message finds its credits. A program that has just begun has no rests, and its first messages say little of the
 //! mean over many (P §5.3 takes that of 150 all-to-alls). Here each pair gets the rest of a random number of messages.
 
-use tidegate_flow::SchemeName;
+use tidegate_flow::Lends;
 
 use super::Simulation;
 use crate::config::{FlowChoice, SimulationError};
@@ -23,7 +23,10 @@ impl Simulation {
         for process in &mut self.processes {
             process.endpoint.link_mut().hear_all(size);
         }
-        let FlowChoice::Mailbox { scheme: SchemeName::Static, piggyback, .. } = self.config.flow else { return Ok(()) };
+        let FlowChoice::Mailbox { scheme, piggyback, .. } = self.config.flow else { return Ok(()) };
+        if scheme.lends() != Lends::FixedSlots {
+            return Ok(());
+        }
         if piggyback {
             let why = "with credits that ride rests depend on more than numbers of messages";
             return Err(SimulationError::Setup(why.to_owned()));

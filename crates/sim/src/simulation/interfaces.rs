@@ -207,7 +207,8 @@ impl Simulation {
     /// A packet has found a mailbox full. Under credits that must never happen, so it is a violation.
     #[cold]
     pub(super) fn note_full(&mut self, rank: Rank) {
-        let has_credits = matches!(self.config.flow, FlowChoice::Mailbox { scheme, .. } if scheme.has_credits());
+        let has_credits =
+            matches!(self.config.flow, FlowChoice::Mailbox { scheme, .. } if scheme.lends().has_credits());
         if let (Some(ledger), true) = (&self.ledger, has_credits) {
             ledger.borrow_mut().report(format!("the mailbox of {rank} overflows: {} slots", self.mailbox_slots));
         }

@@ -1,6 +1,6 @@
 //! Posted buffers: how packets go by way of the nodes' adapters, under schemes whose receivers post buffers.
 
-use tidegate_flow::{Arrived, Lends};
+use tidegate_flow::Arrived;
 
 use super::{Event, Schedule, Simulation};
 use crate::Time;
@@ -106,7 +106,7 @@ impl Simulation {
     /// With how many credits each adapter's connections begin, if adapters have credits at all.
     pub(super) fn adapter_credits(&self) -> Option<u32> {
         match self.config.flow {
-            FlowChoice::Posted { scheme, buffers, .. } if scheme.lends() != Lends::PoolBuffers => {
+            FlowChoice::Posted { scheme, buffers, .. } if !scheme.lends().is_pool() => {
                 self.config.adapter_credits.then_some(buffers.per_connection)
             }
             _ => None,
@@ -148,7 +148,7 @@ impl Simulation {
         let FlowChoice::Posted { scheme, buffers, .. } = self.config.flow else { return };
         for (holder, process) in holders.iter().zip(&self.processes) {
             let Some(posted) = &process.endpoint.link().posted else { continue };
-            if scheme.lends() == Lends::PoolBuffers {
+            if scheme.lends().is_pool() {
                 let (free, full) = posted.pool(holder.ranks.len() as u32);
                 // The spare buffer is none of the window's.
                 if free > holder.inspection.window + 1 || free + full > buffers.pool_bound() {
@@ -174,7 +174,7 @@ impl Simulation {
         let FlowChoice::Posted { scheme, .. } = self.config.flow else { return PostedBuffers::default() };
         let peers = self.config.peers.unwrap_or(u32::MAX).min(self.config.size() - 1);
         let posted = process.endpoint.link().posted.as_ref();
-        posted.map_or_else(PostedBuffers::default, |posted| posted.count(peers, scheme.lends() == Lends::PoolBuffers))
+        posted.map_or_else(PostedBuffers::default, |posted| posted.count(peers, scheme.lends().is_pool()))
     }
 
     /// At the end of a run no adapter has a message that was not accepted.

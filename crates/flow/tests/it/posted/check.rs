@@ -8,7 +8,7 @@ pub fn check(world: &World) -> Result<(), String> {
     let lends = world.map.layout.scheme.lends();
     for channel in 0..world.channels.len() {
         check_queue(world, channel)?;
-        if lends == Lends::CreditedBuffers {
+        if lends.has_credits() {
             check_credits(world, channel)?;
         }
         check_fairness(world, channel)?;
@@ -33,7 +33,7 @@ fn check_queue(world: &World, index: usize) -> Result<(), String> {
     })?;
     let buffers = match world.map.layout.scheme.lends() {
         Lends::PoolBuffers => return Ok(()),
-        Lends::CreditedBuffers => world.inspect(to).peers[from_index.0 as usize].intended_quota,
+        Lends::CreditedBuffers | Lends::GrowingBuffers => world.inspect(to).peers[from_index.0 as usize].intended_quota,
         _ => world.map.layout.buffers.per_connection,
     };
     ensure(posted + taken == buffers, || {

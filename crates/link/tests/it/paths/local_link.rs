@@ -9,8 +9,8 @@ use std::slice;
 use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
 use tidegate_link::IoBuffer;
 use tidegate_message::{
-    Access, Arrival, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
-    TransferStatus, WriteError,
+    Access, Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 /// Packets that a mailbox holds.
@@ -173,66 +173,11 @@ impl LocalLink {
     }
 }
 
-impl Link for LocalLink {
+impl Medium for LocalLink {
     type Buffer = IoBuffer;
-    type Lent = Packet;
+}
 
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
-        let to = self.node(to);
-        let places = {
-            let network = self.network.borrow();
-            if let Some(why) = network.nodes[self.me].unreachable.get(&to) {
-                return Err(WriteError::Unreachable(why.clone()));
-            }
-            count.min((MAILBOX - network.nodes[to].mailbox.len()) as u32)
-        };
-        for _ in 0..places {
-            let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
-            // Every packet meets congestion here.
-            packet.header = packet.header.marked();
-            self.network.borrow_mut().nodes[to].mailbox.push_back((self.me, packet));
-        }
-        if places > 0 { Ok(places) } else { Err(WriteError::Full) }
-    }
-
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
-        let mut network = self.network.borrow_mut();
-        loop {
-            let (from, packet) = network.nodes[self.me].mailbox.pop_front()?;
-            if !network.nodes[self.me].quarantined.contains(&from) {
-                return Some(Arrival { source: network.place_of(self.me, from), packet });
-            }
-        }
-    }
-
-    fn poll_event(&mut self) -> Option<LinkEvent> {
-        let mut network = self.network.borrow_mut();
-        let node = &mut network.nodes[self.me];
-        if let Some(event) = node.events.pop_front() {
-            return Some(event);
-        }
-        let has_taken_all = |from: usize| node.mailbox.iter().all(|(source, _)| *source != from);
-        if let Some(&closing) = node.closings.front()
-            && has_taken_all(closing)
-        {
-            node.closings.pop_front();
-            return Some(LinkEvent::Closing(network.place_of(self.me, closing)));
-        }
-        let &(gone, orderly) = node.departures.front()?;
-        if !has_taken_all(gone) {
-            return None;
-        }
-        node.departures.pop_front();
-        let peer = network.place_of(self.me, gone);
-        Some(LinkEvent::Departed(Departure { peer, orderly, name: format!("node {gone}") }))
-    }
-
+impl PeerMemory for LocalLink {
     fn capabilities(&mut self, _: PeerId) -> Capabilities {
         Capabilities { reaches_memory: true, ..Capabilities::default() }
     }
@@ -286,11 +231,77 @@ impl Link for LocalLink {
         let fits = offset.checked_add(length).is_some_and(|end| end <= span.length);
         fits.then_some(RemoteMemory { key, span: Span { address: span.address + offset, length } })
     }
+}
 
+impl Bounce for LocalLink {}
+impl Carry for LocalLink {}
+
+impl Closing for LocalLink {
     fn tell_closing(&mut self) {
         let (me, mut network) = (self.me, self.network.borrow_mut());
         let others = network.nodes.iter_mut().filter(|node| node.peers.contains(&Some(me)));
         others.for_each(|node| node.closings.push_back(me));
+    }
+}
+
+impl PeerNames for LocalLink {}
+impl SenderWrites for LocalLink {}
+
+impl Link for LocalLink {
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
+        let to = self.node(to);
+        let places = {
+            let network = self.network.borrow();
+            if let Some(why) = network.nodes[self.me].unreachable.get(&to) {
+                return Err(WriteError::Unreachable(why.clone()));
+            }
+            count.min((MAILBOX - network.nodes[to].mailbox.len()) as u32)
+        };
+        for _ in 0..places {
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            fill(slice::from_mut(&mut packet), Placement::default());
+            // Every packet meets congestion here.
+            packet.header = packet.header.marked();
+            self.network.borrow_mut().nodes[to].mailbox.push_back((self.me, packet));
+        }
+        if places > 0 { Ok(places) } else { Err(WriteError::Full) }
+    }
+
+    fn retrieve(&mut self) -> Option<Arrival> {
+        let mut network = self.network.borrow_mut();
+        loop {
+            let (from, packet) = network.nodes[self.me].mailbox.pop_front()?;
+            if !network.nodes[self.me].quarantined.contains(&from) {
+                return Some(Arrival { source: network.place_of(self.me, from), packet });
+            }
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        let mut network = self.network.borrow_mut();
+        let node = &mut network.nodes[self.me];
+        if let Some(event) = node.events.pop_front() {
+            return Some(event);
+        }
+        let has_taken_all = |from: usize| node.mailbox.iter().all(|(source, _)| *source != from);
+        if let Some(&closing) = node.closings.front()
+            && has_taken_all(closing)
+        {
+            node.closings.pop_front();
+            return Some(LinkEvent::Closing(network.place_of(self.me, closing)));
+        }
+        let &(gone, orderly) = node.departures.front()?;
+        if !has_taken_all(gone) {
+            return None;
+        }
+        node.departures.pop_front();
+        let peer = network.place_of(self.me, gone);
+        Some(LinkEvent::Departed(Departure { peer, orderly, name: format!("node {gone}") }))
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {

@@ -63,7 +63,6 @@ impl<L: Link<Buffer = IoBuffer>> Party<L> {
             patience: Duration::ZERO,
             packets_per_progress: 16,
             bulk_bytes_per_progress: 1 << 16,
-            turns: tidegate_message::TurnRules::USUAL,
         };
         Party { endpoint: Endpoint::new(config, link).expect("a legal configuration"), done: Vec::new() }
     }
@@ -135,7 +134,7 @@ pub struct World {
 pub const FAR: usize = 1;
 
 fn flow(scheme: SchemeName, peers: u32) -> Config {
-    Config { piggyback: scheme.has_credits(), ..Config::new(scheme, peers, 32, 2) }
+    Config { piggyback: scheme.lends().has_credits(), ..Config::new(scheme, peers, 32, 2) }
 }
 
 fn shm(folder: &Folder, flow: &Config) -> ShmLink {

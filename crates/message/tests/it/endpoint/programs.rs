@@ -86,7 +86,7 @@ fn setup() -> impl Strategy<Value = Setup> {
     (2..=8usize, scheme, slots, memory, any::<bool>(), window, any::<u64>()).prop_map(
         |(nodes, scheme, (slots, credit_slots), memory, piggyback, window, seed)| {
             let base = Setup { scheme, slots, credit_slots, memory, piggyback, window, ..Setup::new(nodes) };
-            Setup { scheduled: true, turns: Setup::turns_of(seed), seed, ..base }
+            Setup { scheduled: true, seed, ..base }
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use super::link::ActorLink;
 use tidegate_message::flow::{Config, FlowControl, SchemeName};
-use tidegate_message::{BulkOrder, Endpoint, EndpointConfig, TurnRules};
+use tidegate_message::{Endpoint, EndpointConfig};
 
 /// One operation of a program. `of` names an earlier operation of the same program by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +88,6 @@ pub struct Layout {
     pub window: Window,
     /// Whether what goes on in several packets may come in as one of several slots, too.
     pub joins: bool,
-    /// Where not `RoundRobin`, one sender's rendezvous messages have a turn at a time.
-    pub order: BulkOrder,
 }
 
 /// Receive memory for unmatched messages, beyond what configuration fixes. The windows of senders begin with half of
@@ -136,7 +134,6 @@ impl Layout {
             direct: false,
             window: Window::Plenty,
             joins: everything(),
-            order: BulkOrder::RoundRobin,
         }
     }
 
@@ -149,11 +146,6 @@ impl Layout {
             piggyback: self.piggyback,
             ..Config::new(self.scheme, self.nodes() as u32 - 1, self.slots, self.credit_slots)
         }
-    }
-
-    fn turns(&self) -> TurnRules {
-        let ordered_from = Self::EAGER_BYTES;
-        TurnRules { order: self.order, senders: 1, quantum: ordered_from, ordered_from, ..TurnRules::USUAL }
     }
 
     /// Whether flow control acts on time.
@@ -171,7 +163,6 @@ impl Layout {
             patience: std::time::Duration::ZERO,
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
-            turns: self.turns(),
         };
         let least = Endpoint::<ActorLink>::least_receive_memory(&plenty).expect("a legal configuration");
         // The least memory leaves an envelope for each peer.

@@ -6,8 +6,8 @@ use std::fmt;
 use std::slice;
 use tidegate_message::flow::{Header, PAYLOAD_BYTES, Packet, PacketKind, Placement};
 use tidegate_message::{
-    Access, Arrival, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory, Span,
-    TransferId, TransferStatus, WriteError,
+    Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium, PeerId,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 /// The environment of an actor: at most two packets in, any number out.
@@ -38,10 +38,43 @@ impl fmt::Debug for ActorLink {
     }
 }
 
-impl Link for ActorLink {
+impl Medium for ActorLink {
     type Buffer = MemoryBuffer;
-    type Lent = Packet;
+}
 
+impl PeerMemory for ActorLink {
+    fn capabilities(&mut self, _: PeerId) -> Capabilities {
+        Capabilities { reaches_memory: self.direct, is_synchronous: true, ..Capabilities::default() }
+    }
+
+    fn read_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut MemoryBuffer,
+        mut offset: usize,
+    ) -> TransferStatus {
+        let node = node_of(self.me, peer, self.nodes);
+        for RemoteMemory { span, .. } in from {
+            let Some(remote) = self.arena.find(node, *span) else { return TransferStatus::Failed };
+            let mut bytes = vec![0; remote.len()];
+            remote.read(0, &mut bytes);
+            into.write(offset, &bytes);
+            offset += bytes.len();
+            self.touched.push((node, *span));
+        }
+        TransferStatus::Done
+    }
+}
+
+impl Bounce for ActorLink {}
+impl Carry for ActorLink {}
+impl Closing for ActorLink {}
+impl PeerNames for ActorLink {}
+impl SenderWrites for ActorLink {}
+
+impl Link for ActorLink {
     fn write(
         &mut self,
         to: PeerId,
@@ -68,7 +101,7 @@ impl Link for ActorLink {
         Ok(places as u32)
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let mut packet = self.incoming.pop_front()?;
         if self.is_long {
             packet.header = packet.header.with_slots(1 + self.incoming.len() as u32);
@@ -83,49 +116,6 @@ impl Link for ActorLink {
             *place = packet.payload;
             Some(packet)
         })
-    }
-
-    fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities { reaches_memory: self.direct, is_synchronous: true, ..Capabilities::default() }
-    }
-
-    fn read_peer(
-        &mut self,
-        _: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut MemoryBuffer,
-        mut offset: usize,
-    ) -> TransferStatus {
-        let node = node_of(self.me, peer, self.nodes);
-        for RemoteMemory { span, .. } in from {
-            let Some(remote) = self.arena.find(node, *span) else { return TransferStatus::Failed };
-            let mut bytes = vec![0; remote.len()];
-            remote.read(0, &mut bytes);
-            into.write(offset, &bytes);
-            offset += bytes.len();
-            self.touched.push((node, *span));
-        }
-        TransferStatus::Done
-    }
-
-    fn write_peer(
-        &mut self,
-        _: TransferId,
-        _: PeerId,
-        _: &[RemoteMemory],
-        _: &MemoryBuffer,
-        _: usize,
-    ) -> TransferStatus {
-        unreachable!("no program writes to a peer's memory")
-    }
-
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        unreachable!("every transfer ends at once")
-    }
-
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
-        None
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {

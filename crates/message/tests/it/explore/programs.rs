@@ -3,8 +3,8 @@
 use super::layout::{Layout, Op, Op::*, UNTAGGED, Window, everything};
 use super::link::ActorLink;
 use super::search::{Sights, explore};
+use tidegate_message::Endpoint;
 use tidegate_message::flow::SchemeName::{self, Dynamic, None as Without, Static};
-use tidegate_message::{BulkOrder, Endpoint};
 
 /// Sizes: empty, of one packet, of several, and one that goes by rendezvous however much room there is.
 const SIZES: [usize; 4] = [0, 20, 100, 200];
@@ -332,18 +332,6 @@ fn messages_of_every_size() {
         for direct in [true, false] {
             everywhere(&SCHEMES[1..if everything() { 4 } else { 2 }], &WINDOWS, direct, &[&sender, &receiver]);
         }
-    }
-}
-
-/// While it is one sender's turn, a message of the other is matched out of a deferral notice or of an offer.
-#[test]
-fn long_messages_that_find_no_room_take_turns() {
-    for order in [BulkOrder::OneSender, BulkOrder::Booking] {
-        let receiver = [receive(1, 1), receive(2, 2), receive(2, 1)];
-        let programs: [&[Op]; 3] = [&receiver, &[send(0, 1, 200)], &[send(0, 1, 0), send(0, 2, 200)]];
-        let sights = explore(&Layout { slots: 3, window: TIGHT[0], order, ..Layout::new(&programs) });
-        println!("{order}: {sights:?}");
-        assert!(sights.deferred && sights.queried, "{sights:?}");
     }
 }
 

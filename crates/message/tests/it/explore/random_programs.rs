@@ -3,7 +3,6 @@
 use super::layout::{Layout, Op, Window, everything};
 use super::search::{Sights, explore};
 use crate::support::Random;
-use tidegate_message::BulkOrder;
 use tidegate_message::flow::SchemeName;
 
 /// A layout of `nodes` endpoints with programs of `length` operations.
@@ -53,8 +52,8 @@ fn explore_some(programs: u64, nodes: usize, length: usize) {
     let mut all = Sights::default();
     for number in 0..programs * times {
         let seed = (nodes as u64) << 48 | (length as u64) << 32 | number;
-        let (joins, order) = (number % 2 == 0, BulkOrder::ALL[number as usize % 3]);
-        let sights = explore(&Layout { joins, order, ..layout(&mut Random::new(seed), nodes, length) });
+        let joins = number % 2 == 0;
+        let sights = explore(&Layout { joins, ..layout(&mut Random::new(seed), nodes, length) });
         (all.deferred, all.queried, all.grown) =
             (all.deferred | sights.deferred, all.queried | sights.queried, all.grown | sights.grown);
         (all.states, all.endpoint_states) = (all.states + sights.states, all.endpoint_states + sights.endpoint_states);

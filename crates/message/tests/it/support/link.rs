@@ -13,6 +13,7 @@ use tidegate_message::{
     Access, Arrival, BounceBuffers, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory,
     Span, TransferId, TransferStatus, WriteError,
 };
+use tidegate_message::{Bounce, Carry, Closing, Medium, PeerMemory, PeerNames, SenderWrites};
 
 pub use memory::Memory;
 pub use memory_link::MemoryLink;
@@ -62,7 +63,6 @@ struct Node {
     /// What else its link has to tell it.
     events: VecDeque<LinkEvent>,
     /// Peers of which its link has heard that they are free.
-    booked: Vec<PeerId>,
     /// Its posted buffers, where the scheme has such.
     queues: Option<ReceiveQueues>,
     /// Of each node, whether the last packet that it has written here goes on with a buffer.
@@ -90,7 +90,6 @@ impl Node {
             transfers: Vec::new(),
             finished: VecDeque::new(),
             events: VecDeque::new(),
-            booked: Vec::new(),
             carried: vec![VecDeque::new(); nodes],
             regions: BTreeMap::new(),
             bounce_buffers: vec![vec![0; BOUNCE_BUFFERS.bytes]; BOUNCE_BUFFERS.count],
@@ -209,7 +208,7 @@ impl Network {
         self.take_buffer(from, to)?;
         let used = self.nodes[to].slots_used();
         if used >= self.regions.mailbox as usize {
-            if self.config.scheme.has_credits() && !self.hostile {
+            if self.config.scheme.lends().has_credits() && !self.hostile {
                 self.problem(format!("{from} found the mailbox of {to} full ({used} slots)"));
             }
             return Err(WriteError::Full);
@@ -425,20 +424,6 @@ impl Network {
     pub fn refuse_late(&mut self, from: usize, to: usize) {
         let event = LinkEvent::Refused(peer_of(from, to, self.nodes.len()));
         self.nodes[from].events.push_back(event);
-    }
-
-    /// The link of `node` wants `other` to be asked whether it is free.
-    pub fn ask(&mut self, node: usize, other: usize) {
-        let event = LinkEvent::Booking(peer_of(node, other, self.nodes.len()));
-        self.nodes[node].events.push_back(event);
-    }
-
-    /// Whether the link of `node` has heard that `other` is free, since it was last asked so.
-    pub fn take_booked(&mut self, node: usize, other: usize) -> bool {
-        let peer = peer_of(node, other, self.nodes.len());
-        let before = self.nodes[node].booked.len();
-        self.nodes[node].booked.retain(|booked| *booked != peer);
-        self.nodes[node].booked.len() < before
     }
 
     /// How many transfers of a node are pending.

@@ -11,8 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tidegate_message::flow::{Config, Packet, SchemeName};
 use tidegate_message::{
-    Buffer, BulkOrder, Completion, Counter, Endpoint, EndpointConfig, Instant, Link, Operation, PeerId, Target,
-    TurnRules,
+    Buffer, Completion, Counter, Endpoint, EndpointConfig, Instant, Link, Operation, PeerId, Target,
 };
 
 /// Steps after which a run that still moves is taken for one that never ends.
@@ -37,8 +36,6 @@ pub struct Setup {
     pub window: Option<usize>,
     /// How often an injected message is refused that cannot leave.
     pub patience: Duration,
-    /// From whom long messages are pulled next.
-    pub turns: TurnRules,
 }
 
 impl Setup {
@@ -57,13 +54,11 @@ impl Setup {
             operations: 4096,
             window: None,
             patience: Duration::ZERO,
-            turns: TurnRules::USUAL,
         }
     }
 
     /// Every scheme that lends slots, or nothing, with and without piggybacking, at the smallest legal number of slots,
-    /// one more (the smallest with a dynamic region) and plenty, over every kind of memory; delays by `seed`. One after
-    /// the other has another order of long messages.
+    /// one more (the smallest with a dynamic region) and plenty, over every kind of memory; delays by `seed`.
     pub fn all(nodes: usize, seed: u64) -> impl Iterator<Item = Setup> {
         let schemes = [
             (SchemeName::None, false),
@@ -74,22 +69,14 @@ impl Setup {
             (SchemeName::RefuseThird, false),
         ];
         let memories = Memory::ALL;
-        let setups = schemes.into_iter().flat_map(move |(scheme, piggyback)| {
+        schemes.into_iter().flat_map(move |(scheme, piggyback)| {
             [(2, 1), (3, 1), (64, 2)].into_iter().flat_map(move |(slots, credit_slots)| {
                 memories.into_iter().map(move |memory| {
                     let base = Setup { scheme, piggyback, slots, credit_slots, memory, ..Setup::new(nodes) };
                     Setup { scheduled: true, seed, ..base }
                 })
             })
-        });
-        setups.zip(seed..).map(|(setup, index)| Setup { turns: Setup::turns_of(index), ..setup })
-    }
-
-    /// Rules under which messages of a few thousand bytes take turns, each order in turn.
-    pub fn turns_of(index: u64) -> TurnRules {
-        let order = BulkOrder::ALL[index as usize % BulkOrder::ALL.len()];
-        let senders = 1 + index as usize % 2;
-        TurnRules { order, senders, quantum: 3000, ordered_from: 2500, ..TurnRules::USUAL }
+        })
     }
 
     /// Whether short messages leave at once and whole, and none goes by a request to send because it was refused.
@@ -136,14 +123,13 @@ impl Setup {
 
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setup { nodes, scheme, slots, credit_slots, memory, window, seed, turns, .. } = self;
+        let Setup { nodes, scheme, slots, credit_slots, memory, window, seed, .. } = self;
         let ride = if self.piggyback { "+piggyback" } else { "" };
         let order = if self.scheduled { "scheduled" } else { "at once" };
         write!(
             f,
             "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {window:?} window, {memory:?} memory, {order}, \
-             {} of {}, seed {seed}",
-            turns.order, turns.senders
+             seed {seed}"
         )
     }
 }
@@ -192,7 +178,6 @@ impl World {
             patience: self.setup.patience,
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
-            turns: self.setup.turns,
         };
         if let Some(window) = self.setup.window {
             let least = Endpoint::<MemoryLink>::least_receive_memory(&config).expect("a legal configuration");

@@ -38,10 +38,141 @@ fn slots_that_go_on(first: Header, mailbox: &VecDeque<Packet>) -> u32 {
     mailbox.iter().take(MOST_SLOTS_PER_PACKET as usize - 1).take_while(goes_on).count() as u32
 }
 
-impl Link for MemoryLink {
+impl Medium for MemoryLink {
     type Buffer = MemoryBuffer;
-    type Lent = Packet;
+}
 
+impl PeerMemory for MemoryLink {
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        let (peer, network) = (self.node(peer), self.network.borrow());
+        Capabilities {
+            reaches_memory: network.reaches(self.me, peer),
+            is_synchronous: !matches!(network.memory, Memory::Delayed | Memory::Carried),
+            shares_bounce_buffers: matches!(network.memory, Memory::Bounced | Memory::BouncedOrDirect),
+            direct_from: if network.memory == Memory::BouncedOrDirect { DIRECT_FROM } else { 0 },
+        }
+    }
+
+    fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {
+        let mut network = self.network.borrow_mut();
+        if network.is_stubborn {
+            return false;
+        }
+        let node = &mut network.nodes[self.me];
+        node.transfers.retain(|transfer| transfer.id != id);
+        node.finished.retain(|(finished, _)| *finished != id);
+        true
+    }
+
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let (peer, local) = (self.node(peer), into.clone());
+        let transfer = Transfer { id, peer, remote: spans_of(from), local, offset, fetch: true };
+        self.network.borrow_mut().transfer(self.me, transfer)
+    }
+
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let (peer, local) = (self.node(peer), from.clone());
+        let transfer = Transfer { id, peer, remote: spans_of(to), local, offset, fetch: false };
+        self.network.borrow_mut().transfer(self.me, transfer)
+    }
+
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        let (peer, network) = (self.node(peer), self.network.borrow());
+        let region = network.nodes[peer].regions.get(&key)?;
+        let end = offset.checked_add(length)?;
+        let granted = network.reaches(self.me, peer) && region.access.contains(&access) && end <= region.span.length;
+        let span = Span { address: region.span.address + offset, length };
+        granted.then_some(RemoteMemory { key: 0, span })
+    }
+}
+
+impl Bounce for MemoryLink {
+    fn bounce_buffers(&self) -> BounceBuffers {
+        match self.network.borrow().memory {
+            Memory::Bounced | Memory::BouncedOrDirect => BOUNCE_BUFFERS,
+            _ => BounceBuffers::default(),
+        }
+    }
+
+    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &MemoryBuffer, offset: usize, length: usize) {
+        from.read(offset, &mut self.network.borrow_mut().nodes[self.me].bounce_buffers[bounce_buffer][..length]);
+    }
+
+    fn drain_bounce_buffer(
+        &mut self,
+        peer: PeerId,
+        bounce_buffer: usize,
+        into: &mut MemoryBuffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        let (peer, network) = (self.node(peer), self.network.borrow());
+        let found = network.nodes[peer].bounce_buffers.get(bounce_buffer).filter(|_| !network.memory_fails);
+        let found = found.and_then(|bounce_buffer| bounce_buffer.get(..length));
+        found.is_some_and(|bytes| {
+            into.write(offset, bytes);
+            true
+        })
+    }
+}
+
+impl Carry for MemoryLink {
+    fn carries_most(&mut self, _: PeerId) -> usize {
+        if self.network.borrow().memory == Memory::Carried { CARRIED_MOST } else { 0 }
+    }
+
+    fn carry(&mut self, peer: PeerId, message: &MemoryBuffer) -> bool {
+        let (me, to) = (self.me, self.node(peer));
+        let network = &mut *self.network.borrow_mut();
+        let carried = &mut network.nodes[to].carried[me];
+        let has_room = carried.len() < CARRIED_AT_ONCE;
+        if has_room {
+            let mut bytes = vec![0; message.len()];
+            message.read(0, &mut bytes);
+            carried.push_back(bytes);
+        }
+        has_room
+    }
+
+    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        let from = self.node(peer);
+        self.network.borrow_mut().nodes[self.me].carried[from].pop_front()
+    }
+}
+
+impl Closing for MemoryLink {
+    fn tell_closing(&mut self) {
+        let mut network = self.network.borrow_mut();
+        let others = (0..self.nodes).filter(|other| *other != self.me);
+        others.for_each(|other| network.nodes[other].closings.push_back(self.me));
+    }
+}
+
+impl PeerNames for MemoryLink {}
+impl SenderWrites for MemoryLink {}
+
+impl Link for MemoryLink {
     fn write(
         &mut self,
         to: PeerId,
@@ -74,7 +205,7 @@ impl Link for MemoryLink {
         Ok(count)
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+    fn retrieve(&mut self) -> Option<Arrival> {
         let (me, nodes) = (self.me, self.nodes);
         let network = &mut *self.network.borrow_mut();
         let node = &mut network.nodes[me];
@@ -134,130 +265,6 @@ impl Link for MemoryLink {
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         let pair = (self.me, self.node(peer));
         (self.network.borrow().hindered == Some(pair)).then_some(0)
-    }
-
-    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
-        let (peer, network) = (self.node(peer), self.network.borrow());
-        Capabilities {
-            reaches_memory: network.reaches(self.me, peer),
-            is_synchronous: !matches!(network.memory, Memory::Delayed | Memory::Carried),
-            shares_bounce_buffers: matches!(network.memory, Memory::Bounced | Memory::BouncedOrDirect),
-            direct_from: if network.memory == Memory::BouncedOrDirect { DIRECT_FROM } else { 0 },
-            takes_turns: false,
-        }
-    }
-
-    fn handle_booked(&mut self, peer: PeerId) {
-        self.network.borrow_mut().nodes[self.me].booked.push(peer);
-    }
-
-    fn carries_most(&mut self, _: PeerId) -> usize {
-        if self.network.borrow().memory == Memory::Carried { CARRIED_MOST } else { 0 }
-    }
-
-    fn carry(&mut self, peer: PeerId, message: &MemoryBuffer) -> bool {
-        let (me, to) = (self.me, self.node(peer));
-        let network = &mut *self.network.borrow_mut();
-        let carried = &mut network.nodes[to].carried[me];
-        let has_room = carried.len() < CARRIED_AT_ONCE;
-        if has_room {
-            let mut bytes = vec![0; message.len()];
-            message.read(0, &mut bytes);
-            carried.push_back(bytes);
-        }
-        has_room
-    }
-
-    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        let from = self.node(peer);
-        self.network.borrow_mut().nodes[self.me].carried[from].pop_front()
-    }
-
-    fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {
-        let mut network = self.network.borrow_mut();
-        if network.is_stubborn {
-            return false;
-        }
-        let node = &mut network.nodes[self.me];
-        node.transfers.retain(|transfer| transfer.id != id);
-        node.finished.retain(|(finished, _)| *finished != id);
-        true
-    }
-
-    fn read_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut MemoryBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let (peer, local) = (self.node(peer), into.clone());
-        let transfer = Transfer { id, peer, remote: spans_of(from), local, offset, fetch: true };
-        self.network.borrow_mut().transfer(self.me, transfer)
-    }
-
-    fn write_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        to: &[RemoteMemory],
-        from: &MemoryBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let (peer, local) = (self.node(peer), from.clone());
-        let transfer = Transfer { id, peer, remote: spans_of(to), local, offset, fetch: false };
-        self.network.borrow_mut().transfer(self.me, transfer)
-    }
-
-    fn bounce_buffers(&self) -> BounceBuffers {
-        match self.network.borrow().memory {
-            Memory::Bounced | Memory::BouncedOrDirect => BOUNCE_BUFFERS,
-            _ => BounceBuffers::default(),
-        }
-    }
-
-    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &MemoryBuffer, offset: usize, length: usize) {
-        from.read(offset, &mut self.network.borrow_mut().nodes[self.me].bounce_buffers[bounce_buffer][..length]);
-    }
-
-    fn drain_bounce_buffer(
-        &mut self,
-        peer: PeerId,
-        bounce_buffer: usize,
-        into: &mut MemoryBuffer,
-        offset: usize,
-        length: usize,
-    ) -> bool {
-        let (peer, network) = (self.node(peer), self.network.borrow());
-        let found = network.nodes[peer].bounce_buffers.get(bounce_buffer).filter(|_| !network.memory_fails);
-        let found = found.and_then(|bounce_buffer| bounce_buffer.get(..length));
-        found.is_some_and(|bytes| {
-            into.write(offset, bytes);
-            true
-        })
-    }
-
-    fn find_region(
-        &mut self,
-        peer: PeerId,
-        key: u64,
-        offset: u64,
-        length: u64,
-        access: Access,
-    ) -> Option<RemoteMemory> {
-        let (peer, network) = (self.node(peer), self.network.borrow());
-        let region = network.nodes[peer].regions.get(&key)?;
-        let end = offset.checked_add(length)?;
-        let granted = network.reaches(self.me, peer) && region.access.contains(&access) && end <= region.span.length;
-        let span = Span { address: region.span.address + offset, length };
-        granted.then_some(RemoteMemory { key: 0, span })
-    }
-
-    fn tell_closing(&mut self) {
-        let mut network = self.network.borrow_mut();
-        let others = (0..self.nodes).filter(|other| *other != self.me);
-        others.for_each(|other| network.nodes[other].closings.push_back(self.me));
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {
