@@ -14,7 +14,7 @@ Examples:
   tidegate paper all --quick --out results (all, reduced: minutes)
   tidegate paper --noise=5 P-fig27         (does twice the noise change what comes out?)
 
-docs/paper/README.md holds the results with pictures.";
+papers/README.md in Tidegate's sources shows all results.";
 
 /// `tidegate-paper`, which `tidegate paper` starts.
 ///
@@ -37,9 +37,10 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub papers: Option<PathBuf>,
 
-    /// Write README.md into the folder of the papers, from the results that lie beside the figures
-    #[arg(long, conflicts_with = "ids")]
-    pub overview: bool,
+    /// Run nothing: make pages and pictures anew from the results that lie beside the figures, or below the folder of
+    /// --out
+    #[arg(long, conflicts_with_all = ["ids", "list", "quick", "smallest", "noise", "no_noise", "seeds", "reuse_older"])]
+    pub pages: bool,
 
     /// List the experiments instead of running them
     #[arg(long)]
@@ -63,23 +64,13 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "noise")]
     pub no_noise: bool,
 
-    /// Write JSON, CSV, pictures (SVG and PNG) and a README.md of all results there into DIR
+    /// Write below DIR, in a folder for each paper: numbers as CSV, pictures as SVG and pages of all results there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-
-    /// Run nothing: judge the statements in DIR anew, from the runs in the JSON files there, and make all files anew
-    #[arg(long, requires = "out", conflicts_with_all = [
-        "ids", "list", "quick", "smallest", "noise", "no_noise", "seeds", "reuse_older", "json",
-    ])]
-    pub redraw: bool,
 
     /// Use kept runs that other versions of the simulator did, where this version has none; the report says so
     #[arg(long)]
     pub reuse_older: bool,
-
-    /// Print JSON instead of tables
-    #[arg(long)]
-    pub json: bool,
 
     /// Decides every random choice; the first of the seeds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole_number(text, 0..=u64::MAX))]

@@ -5,9 +5,9 @@ mod manual;
 
 mod asking;
 mod chapter;
-mod files;
 mod kept_runs;
+mod machines;
 mod man;
-mod opening;
+mod results;
 mod statements;
 mod workshop;
