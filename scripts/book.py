@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a book of docs/ in build/book, by mdBook, and fails where a link in it leads nowhere.
+"""Makes a book of docs/, and of the pages of papers/, in build/book, by mdBook, and fails where a link in it leads nowhere.
 
 mdBook is that of the PATH, or one in build/tools, which is built there from crates.io where it is missing. Links of the
 chapters are plain links to files, so that they work on every host of code as well; those that lead out of the book lead
@@ -23,8 +23,12 @@ from harness.paths import BUILD, ROOT  # noqa: E402
 
 VERSION = "0.5.4"
 BOOK = BUILD / "book"
+SOURCES = BUILD / "book-sources"
+PAPERS = ROOT / "papers"
 TOOLS = BUILD / "tools"
 OUTSIDE = re.compile(r'href="((?:\.\./)+[^"#]*)((?:#[^"]*)?)"')
+SHOWN = {".svg", ".csv"}
+"""What pages of papers lead to."""
 
 
 def mdbook() -> str:
@@ -46,14 +50,33 @@ def mdbook() -> str:
     return str(TOOLS / "bin" / "mdbook")
 
 
+def gather() -> None:
+    """Puts all that the book is made of into one folder: docs/, and in it `papers`, what pages of papers/ show."""
+    shutil.rmtree(SOURCES, ignore_errors=True)
+    shutil.copytree(DOCS, SOURCES)
+    for page in [PAPERS / "README.md", *PAPERS.glob("*/README.md")]:
+        place = SOURCES / page.parent.relative_to(ROOT)
+        place.mkdir(parents=True, exist_ok=True)
+        for file in [page, *page.parent.glob("machine.md"), *(file for file in page.parent.iterdir() if file.suffix in SHOWN)]:
+            shutil.copyfile(file, place / file.name)
+    for page in SOURCES.rglob("*.md"):
+        own, text = page.relative_to(SOURCES), page.read_text()
+        if own.parts[0] == "papers":
+            up = "../" * (len(own.parts) - 1)
+            page.write_text(text.replace(f"]({up}docs/", f"]({up}"))
+        else:
+            page.write_text(text.replace("](../papers/", "](papers/"))
+
+
 def lead_to_sources(page: Path) -> None:
     """Links of a page to files that are not in the book lead to those in the tree of the sources."""
-    place = DOCS / page.relative_to(BOOK).parent
+    own = page.relative_to(BOOK)
+    place = (ROOT if own.parts[0] == "papers" else DOCS) / own.parent
 
     def there(link: re.Match) -> str:
-        target = Path(os.path.normpath(place / link[1]))
-        if target.is_relative_to(DOCS):
+        if (page.parent / link[1]).exists():
             return link[0]
+        target = Path(os.path.normpath(place / link[1]))
         # mdBook takes every link to Markdown for one to a page of its own.
         source = target.with_suffix(".md") if target.suffix == ".html" and not target.exists() else target
         return f'href="{os.path.relpath(source, page.parent)}{link[2]}"'
@@ -95,12 +118,10 @@ def main() -> None:
     """Builds and checks."""
     command = mdbook()
     shutil.rmtree(BOOK, ignore_errors=True)
-    built = subprocess.run([command, "build", str(DOCS)], capture_output=True, text=True)
+    gather()
+    built = subprocess.run([command, "build", str(SOURCES), "--dest-dir", str(BOOK)], capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"book: mdBook failed\n{built.stdout}{built.stderr}")
-    # mdBook takes all files that it finds; those with the runs of the figures are large, and no page shows them.
-    for runs in BOOK.glob("paper/**/*.json"):
-        runs.unlink()
     for page in BOOK.rglob("*.html"):
         lead_to_sources(page)
     dead = dead_links()

@@ -13,7 +13,8 @@ from harness.paths import ROOT
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FILE = re.compile(r"`([\w./-]+(?:\.(?:rs|py|c|md|toml|1|7)|/))`")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
-PAGES = sorted({*DOCUMENTS, *ROOT.glob("docs/**/*.md"), *ROOT.glob("packaging/**/*.md")})
+PAPERS = [ROOT / "papers" / "README.md", *ROOT.glob("papers/*/README.md"), *ROOT.glob("papers/*/machine.md")]
+PAGES = sorted({*DOCUMENTS, *ROOT.glob("docs/**/*.md"), *ROOT.glob("packaging/**/*.md"), *PAPERS})
 """All Markdown of the project."""
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -91,4 +92,4 @@ def test_the_book_has_every_page():
     """A chapter that SUMMARY.md does not list is in no book, and none of its commands is run."""
     listed = [path.resolve() for path in book.chapters()]
     assert len(listed) == len(set(listed))
-    assert {path for path in PAGES if book.DOCS in path.parents} - {book.SUMMARY} == set(listed) - {ROOT / "README.md"}
+    assert {path for path in PAGES if book.DOCS in path.parents or path in PAPERS} - {book.SUMMARY} == set(listed) - {ROOT / "README.md"}

@@ -9,7 +9,7 @@ statement that changes an outcome fails here; where it is meant, `TIDEGATE_BLESS
 
 from __future__ import annotations
 
-import json
+import csv
 import os
 import subprocess
 from pathlib import Path
@@ -19,8 +19,7 @@ from harness import papers
 
 OUTCOMES = Path(__file__).with_name("paper_outcomes.txt")
 pytestmark = pytest.mark.papers
-WORDS = {"reproduced": "reproduced", "differs": "differs", "implied": "implied", "not_run": "not run"}
-WIDTH = max(map(len, WORDS.values())) + 2
+WIDTH = len("reproduced") + 2
 ALL = ["all"]
 OPTIONS = ["--quick", "--seeds", "1", "--noise=2.5"]
 CHOSEN = ["P-table1", "P-table2", "P-fig4", "P-fig5", "P-fig14", "P-fig24-26", "L-fig2", "L-fig3-6", "L-table1", "L-table2", "R-theorem2", "R-endpoints"]
@@ -42,9 +41,9 @@ def read() -> dict[str, list[str]]:
 
 
 def write(program: Path, outcomes: dict[str, list[str]]) -> None:
-    order = json.loads(subprocess.run([program, "--list", "--json"], capture_output=True, check=True).stdout)
+    order = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.splitlines()
     lines = [f"# What becomes of the paper's statements with `tidegate paper {' '.join(OPTIONS)}`; tests/test_paper.py writes and checks it."]
-    for name in (item["id"] for item in order["experiments"]):
+    for name in (line.split()[0] for line in order):
         if name in outcomes:
             lines += ["", name, *(f"  {line}" for line in outcomes[name])]
     OUTCOMES.write_text("\n".join(lines) + "\n")
@@ -52,15 +51,16 @@ def write(program: Path, outcomes: dict[str, list[str]]) -> None:
 
 def run(program: Path, names: list[str], folder: Path) -> dict[str, list[str]]:
     """What comes out now, by experiment. Runs that the user has kept are not looked at."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
-    result = subprocess.run([program, *OPTIONS, "--json", *names], env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run([program, *OPTIONS, "--out", folder, *names], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    return {item["id"]: statements(item) for item in json.loads(result.stdout)["experiments"]}
+    return dict(statements(path) for path in folder.glob("*/*.csv"))
 
 
-def statements(experiment: dict) -> list[str]:
-    """An experiment's statements as the file has them."""
-    return [f"{WORDS[fact['verdict']]:{WIDTH}}{fact['statement']}" for fact in experiment["facts"]]
+def statements(path: Path) -> tuple[str, list[str]]:
+    """An experiment and its statements, as the file has them."""
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    return rows[0][1], [f"{row[1]:{WIDTH}}{row[3]}" for row in rows if row[0] == "claim"]
 
 
 def check(program: Path, names: list[str], folder: Path) -> None:

@@ -19,7 +19,7 @@ Examples:
   tidegate paper --pack results            (writes results/runs-HASH.tar.gz)
   tidegate paper --unpack runs-HASH.tar.gz --out results
 
-docs/paper/README.md holds the results with pictures.";
+papers/README.md in Tidegate's sources shows all results.";
 
 /// `tidegate-paper`, which `tidegate paper` starts.
 ///
@@ -42,18 +42,19 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub papers: Option<PathBuf>,
 
-    /// Write README.md into the folder of the papers, from the results that lie beside the figures
-    #[arg(long, conflicts_with = "ids")]
-    pub overview: bool,
+    /// Run nothing: make pages and pictures anew from the results that lie beside the figures, or below the folder of
+    /// --out
+    #[arg(long, conflicts_with_all = ["ids", "list", "quick", "smallest", "noise", "no_noise", "seeds", "reuse_older"])]
+    pub pages: bool,
 
     /// Pack the runs that are kept in DIR into one compressed file there, named by its hash, and print its name
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath,
-        conflicts_with_all = ["ids", "overview", "list", "out", "part", "json", "unpack"])]
+        conflicts_with_all = ["ids", "pages", "list", "out", "part", "unpack"])]
     pub pack: Option<PathBuf>,
 
     /// Check a file that --pack has written, by its name too, and put its runs into --out DIR, where runs are kept
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "out",
-        conflicts_with_all = ["ids", "overview", "list", "part", "json"])]
+        conflicts_with_all = ["ids", "pages", "list", "part"])]
     pub unpack: Option<PathBuf>,
 
     /// List the experiments instead of running them
@@ -78,7 +79,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "noise")]
     pub no_noise: bool,
 
-    /// Write JSON, CSV, pictures (SVG and PNG) and a README.md of all results there into DIR
+    /// Write below DIR, in a folder for each paper: numbers as CSV, pictures as SVG and pages of all results there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
@@ -87,19 +88,9 @@ pub struct Arguments {
     #[arg(long, value_name = "K/N", value_parser = given)]
     pub part: Option<GivenPart>,
 
-    /// Run nothing: judge the statements in DIR anew, from the runs in the JSON files there, and make all files anew
-    #[arg(long, requires = "out", conflicts_with_all = [
-        "ids", "list", "quick", "smallest", "noise", "no_noise", "seeds", "reuse_older", "json",
-    ])]
-    pub redraw: bool,
-
     /// Use kept runs that other versions of the simulator did, where this version has none; the report says so
     #[arg(long)]
     pub reuse_older: bool,
-
-    /// Print JSON instead of tables
-    #[arg(long)]
-    pub json: bool,
 
     /// Decides every random choice; the first of the seeds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole_number(text, 0..=u64::MAX))]

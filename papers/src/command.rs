@@ -5,27 +5,22 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-use tidegate_cli::command::{print, print_json};
+use tidegate_cli::command::print;
 use tidegate_cli::failure::Failure;
 use tidegate_cli::part::Part;
 use tidegate_cli::progress::Bar;
 use tidegate_cli::store::{Folder, Reuse};
 use tidegate_link::log::print_line;
-use tidegate_sim::{NoStore, RunStore};
+use tidegate_sim::run_spec::did_you_mean;
 
 use crate::archive::{self, Unpacked};
 use crate::arguments::Arguments;
-use crate::data::Figures;
+use crate::data::usual_folder;
 use crate::experiment::Experiment;
-use crate::output::times::{self, Times};
-use crate::output::{files, overview, page, text};
+use crate::output::{page, results};
 use crate::report::{Report, Verdict};
 use crate::run::CODE;
-use crate::workshop::{Scale, Stopped, Workshop};
-
-/// Version of the JSON of `tidegate paper --json`.
-pub const PAPER_SCHEMA: &str = "tidegate-paper/3";
+use crate::workshop::{Scale, Workshop};
 
 /// How to run everything.
 const ALL: &str = "`tidegate paper all` all: more than ten hours with two processors, minutes with --quick";
@@ -36,14 +31,11 @@ pub fn paper(arguments: &Arguments) -> Result<u8, Failure> {
         return done.map(|()| 0);
     }
     Experiment::load(arguments.papers.as_deref()).map_err(|error| Failure::usage(error.to_string()))?;
-    if arguments.overview {
-        let folder = arguments.papers.clone().unwrap_or_else(Figures::usual_folder);
-        overview::write(&folder).map_err(cannot_write(&folder))?;
-        print_line(&format!("{} shows what comes out", folder.join("README.md").display()));
+    if arguments.pages {
+        let folder = arguments.out.clone().or(arguments.papers.clone()).unwrap_or_else(usual_folder);
+        results::write_pages(&folder, true).map_err(cannot_write(&folder))?;
+        say_page(&folder);
         return Ok(0);
-    }
-    if let (true, Some(folder)) = (arguments.redraw, &arguments.out) {
-        return redraw(folder).map(|()| 0);
     }
     run(arguments)
 }
@@ -77,11 +69,7 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         }
         return list(&experiments, arguments).map(|()| 0);
     }
-    let scale = match (arguments.quick, arguments.smallest) {
-        (_, true) => Scale::Smallest,
-        (true, _) => Scale::Quick,
-        _ => Scale::Full,
-    };
+    let scale = Scale::ALL[usize::from(arguments.quick) + 2 * usize::from(arguments.smallest)];
     let bar = Bar::new("paper");
     let part = Part::find(arguments.part, arguments.out.is_some())?;
     let workshop = Workshop::new(scale, arguments.seed, Some(part.jobs(arguments.jobs)), &bar);
@@ -101,35 +89,22 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
         return Ok(0);
     }
     let mut reports = Vec::new();
-    let ended = workshop.reports(&experiments, |report| {
-        let times = Times::new(workshop.jobs(), workshop.take_times());
+    let ended = workshop.reports(&experiments, |experiment, report| {
         bar.suspend(|| {
             // First, because there may be no room for the files.
-            if !arguments.json {
-                let search =
-                    times.search().map_or(String::new(), |sentence| format!("\n  {}: {sentence}\n", report.id));
-                print(format!("{}{search}\n", text::report(&report)).as_bytes())?;
-            }
+            print(page::section(experiment, &report).as_bytes())?;
             if let Some(folder) = &arguments.out {
-                write(&report, folder)?;
-                times::write(folder, &report.id, &times).map_err(cannot_write(folder))?;
-                page::write(folder).map_err(cannot_write(folder))?;
+                let names = results::write(experiment, &report, folder).map_err(cannot_write(folder))?;
+                results::write_pages(folder, false).map_err(cannot_write(folder))?;
+                print_line(&format!("wrote to {}: {}", folder.display(), names.join(", ")));
             }
+            reports.push(report);
             Ok(())
-        })?;
-        reports.push(report);
-        Ok(())
+        })
     });
     bar.clear();
-    ended.map_err(|stopped| match stopped {
-        Stopped::Failed(id, error) => Failure::own(format!("{id} failed: {error}")),
-        Stopped::Taker(failure) => failure,
-    })?;
-    if arguments.json {
-        print_json(&json!({ "schema": PAPER_SCHEMA, "experiments": reports }))?;
-    } else {
-        print(summary(&reports, scale).as_bytes())?;
-    }
+    ended?;
+    print(summary(&reports, scale).as_bytes())?;
     if let Some(folder) = kept_in.filter(|_| store.is_some()) {
         let (done, kept) = bar.counts();
         print_line(&format!("{done} runs were done, {kept} had been kept in {}", Folder::of(&folder).display()));
@@ -163,21 +138,20 @@ fn is_for_others(
     Ok(true)
 }
 
-/// Opens the folder where runs are kept before the first run, so that the user hears of a wrong name now and not after
-/// hours. Says where it is if the user has named none. `None`: it is the user's cache, and cannot be used.
+/// Opens the folder where runs are kept before the first run, and says where it is if the user has named none. `None`:
+/// it is the user's cache, and cannot be used.
 fn open(folder: &Path, arguments: &Arguments) -> Result<Option<Folder>, Failure> {
     let reuse = if arguments.reuse_older { Reuse::AnyCode } else { Reuse::SameCode };
     let opened = Folder::open(folder, reuse, CODE);
     let place = Folder::of(folder).display().to_string();
-    match opened {
-        Ok(_) if arguments.out.is_none() => print_line(&format!("runs are kept in {place}; with --out DIR below DIR")),
-        Err(error) if arguments.out.is_none() => {
-            print_line(&format!("runs are not kept, because {place} cannot be used: {error}"));
-            return Ok(None);
-        }
-        _ => {}
+    if arguments.out.is_some() {
+        return opened.map(Some).map_err(cannot_write(folder));
     }
-    opened.map(Some).map_err(cannot_write(folder))
+    print_line(&match &opened {
+        Ok(_) => format!("runs are kept in {place}; with --out DIR below DIR"),
+        Err(error) => format!("runs are not kept, because {place} cannot be used: {error}"),
+    });
+    Ok(opened.ok())
 }
 
 /// Tidegate's folder in the user's cache, if there is one.
@@ -189,30 +163,12 @@ fn cache() -> Option<PathBuf> {
 
 /// With how many seeds every case is run, and the percentage of noise.
 ///
-/// Three, the fewest of which an interval means anything: the 95 % confidence interval of a mean of three is 2.5
-/// standard deviations wide on each side, of five 1.2. At full size three take some six hours with two processors.
-/// Without noise a seed decides little (where pairs begin amid a program, in figures 6 and 7), so there is one.
+/// Three are the fewest of which an interval means anything: of three it is 2.5 standard deviations on each side.
 fn seeds_and_noise(arguments: &Arguments, scale: Scale) -> (u32, f64) {
-    let usual = match scale {
-        _ if arguments.no_noise => 1,
-        Scale::Full | Scale::Quick => 3,
-        Scale::Smallest => 1,
-    };
+    let usual = if arguments.no_noise || scale == Scale::Smallest { 1 } else { 3 };
     let seeds = arguments.seeds.map_or(usual, |seeds| seeds as u32);
-    let noise = match arguments.noise {
-        _ if arguments.no_noise => 0.0,
-        Some(percent) => percent,
-        None if seeds > 1 => Workshop::NOISE_PERCENT,
-        None => 0.0,
-    };
-    (seeds, noise)
-}
-
-/// Writes the files of a report, and says which.
-fn write(report: &Report, folder: &Path) -> Result<(), Failure> {
-    let names = files::write(report, folder).map_err(cannot_write(folder))?;
-    print_line(&format!("wrote to {}: {}", folder.display(), names.join(", ")));
-    Ok(())
+    let usual = if seeds > 1 { Workshop::NOISE_PERCENT } else { 0.0 };
+    (seeds, if arguments.no_noise { 0.0 } else { arguments.noise.unwrap_or(usual) })
 }
 
 fn say_page(folder: &Path) {
@@ -223,67 +179,24 @@ fn cannot_write(folder: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::own(format!("cannot write to {}: {error}", folder.display()))
 }
 
-/// Makes all files of the folder anew from its JSON reports, their statements judged anew from the runs that they hold.
-fn redraw(folder: &Path) -> Result<(), Failure> {
-    let reports = files::read(folder).map_err(|error| Failure::own(error.to_string()))?;
-    if reports.is_empty() {
-        return Err(Failure::own(format!("{} holds no results of `tidegate paper --out`", folder.display())));
-    }
-    let has_runs = Folder::of(folder).is_dir();
-    let kept =
-        has_runs.then(|| Folder::open(folder, Reuse::AnyCode, CODE)).transpose().map_err(cannot_write(folder))?;
-    let kept: &dyn RunStore = kept.as_ref().map_or(&NoStore, |kept| kept);
-    for report in reports {
-        let experiment = Experiment::find(&report.id);
-        match experiment.map(|experiment| experiment.judge(&report, kept)) {
-            Some(Ok(judged)) => write(&judged, folder)?,
-            Some(Err(why)) => {
-                print_line(&format!("{} keeps its statements, which are not judged anew: {why}", report.id));
-                write(&report, folder)?;
-            }
-            None => write(&report, folder)?,
-        }
-    }
-    page::write(folder).map_err(cannot_write(folder))?;
-    say_page(folder);
-    Ok(())
-}
-
 /// The experiments of these names, in the order of the papers; all if there are none, or if one of them is `all`.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     let are_all = ids.is_empty() || ids.iter().any(|id| id.eq_ignore_ascii_case("all"));
     for id in ids.iter().filter(|_| !are_all) {
         if Experiment::find(id).is_none() {
-            let near = Experiment::all().iter().map(|experiment| experiment.id);
-            let near = near.max_by(|one, other| likeness(id, one).total_cmp(&likeness(id, other))).unwrap_or_default();
-            let hint = format!("there is no experiment {id}; did you mean {near}? `tidegate paper` lists them all");
-            return Err(Failure::usage(hint));
+            let near = did_you_mean(id, Experiment::all().iter().map(|experiment| experiment.id));
+            return Err(Failure::usage(format!("there is no experiment {id}{near} (`tidegate paper` lists them all)")));
         }
     }
     let wanted = |experiment: &&Experiment| are_all || ids.iter().any(|id| id.eq_ignore_ascii_case(experiment.id));
     Ok(Experiment::all().iter().filter(wanted).collect())
 }
 
-fn likeness(one: &str, other: &str) -> f64 {
-    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
-}
-
 fn list(experiments: &[&Experiment], arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.json {
-        let each = |experiment: &&Experiment| json!({ "id": experiment.id, "title": experiment.title, "section": experiment.section });
-        return print_json(&json!({
-            "schema": PAPER_SCHEMA, "experiments": experiments.iter().map(each).collect::<Vec<_>>(),
-        }));
-    }
     let mut text = String::new();
-    for experiment in experiments {
-        let _ = writeln!(
-            text,
-            "{:<11} {:<28} {}",
-            experiment.id,
-            format!("{} {}", experiment.paper(), experiment.section).trim_start(),
-            experiment.title
-        );
+    for Experiment { id, title, section, paper, .. } in experiments {
+        let place = format!("{} {section}", paper.letter);
+        let _ = writeln!(text, "{id:<11} {:<28} {title}", place.trim_start());
     }
     if !arguments.list {
         let _ = writeln!(text, "\n`tidegate paper P-fig4` runs one of them, {ALL}.");
@@ -293,14 +206,8 @@ fn list(experiments: &[&Experiment], arguments: &Arguments) -> Result<(), Failur
 
 fn summary(reports: &[Report], scale: Scale) -> String {
     let facts = || reports.iter().flat_map(|report| &report.facts);
-    let count = |verdict| facts().filter(|fact| fact.verdict == verdict).count();
-    let size = if scale == Scale::Full { "full size" } else { "reduced size" };
-    format!(
-        "{} statements at {size}: {} reproduced, {} differ, {} implied, {} not run\n",
-        facts().count(),
-        count(Verdict::Reproduced),
-        count(Verdict::Differs),
-        count(Verdict::Implied),
-        count(Verdict::NotRun),
-    )
+    let [come, differ, implied, left] =
+        Verdict::ALL.map(|verdict| facts().filter(|fact| fact.verdict == verdict).count());
+    let (all, size) = (facts().count(), if scale == Scale::Full { "full size" } else { "reduced size" });
+    format!("{all} statements at {size}: {come} reproduced, {differ} differ, {implied} implied, {left} not run\n")
 }

@@ -1,9 +1,8 @@
 //! [`Workshop`] runs cases for experiments: with every seed, in parallel, each at most once, and reports progress.
 //!
-//! Whoever wants several experiments calls [`Workshop::reports`]. It first lets every experiment say which cases it
-//! wants, by running it on measurements that stand for none; so the runs of all figures are one list, of which no
-//! processor waits for the end of a figure, and what is left is known from the beginning. The experiments then run
-//! again, one after the other, and wait for their own runs only.
+//! [`Workshop::reports`] first lets every experiment say which cases it wants, by running it on measurements that stand
+//! for none; so the runs of all figures are one list, and no processor waits for the end of a figure. The experiments
+//! then run again, one after the other, and wait for their own runs only.
 
 mod dividing;
 mod ending;
@@ -11,20 +10,18 @@ mod ending;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use tidegate_cli::failure::Failure;
 use tidegate_cli::part::Part;
-use tidegate_cli::progress::Source;
+use tidegate_cli::progress::{Bar, Source, duration};
 use tidegate_cli::store::ASK_AGAIN;
-use tidegate_sim::{FinishedRun, Measurement, NoStore, Noise, RunKey, RunStore, SimulationError, Time};
+use tidegate_link::log::print_line;
+use tidegate_sim::{Estimate, FinishedRun, Measurement, NoStore, Noise, RunKey, RunStore, SimulationError, Time};
 
 use crate::experiment::Experiment;
-use crate::forecast::{Forecast, Size};
-use crate::progress::Progress;
-use crate::report::{Report, RunReport};
-use crate::run::CODE;
-use crate::run::case::Case;
-use crate::runs::Runs;
+use crate::report::Report;
+use crate::run::{CODE, Case};
 use ending::{Closing, Watch};
 
 /// How large experiments are run.
@@ -43,61 +40,39 @@ impl Scale {
     pub const ALL: [Scale; 3] = [Scale::Full, Scale::Quick, Scale::Smallest];
 
     /// As reports name it.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Scale::Full => "full",
-            Scale::Quick => "quick",
-            Scale::Smallest => "smallest",
-        }
+        ["full", "quick", "smallest"][self as usize]
     }
 
     /// The tables of a figure's runs that say what is different then, each laid over those before.
     pub(crate) fn changes(self) -> &'static [&'static str] {
-        match self {
-            Scale::Full => &[],
-            Scale::Quick => &["quick"],
-            Scale::Smallest => &["quick", "smallest"],
-        }
+        &["quick", "smallest"][..self as usize]
     }
 }
 
-/// How long a run took. This depends on the machine, so it is no part of a report.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunTime {
-    /// The name of the run's key ([`RunKey::digits`]): figures share runs.
-    pub run: String,
-    /// How long it took, in seconds of the clock on the wall.
-    pub seconds: f64,
-}
-
-/// The name, among those of runs, of a search that is no run.
-pub const SEARCH: &str = "search";
-
 /// A run to be done.
-#[derive(Debug)]
 struct Item {
     case: Case,
     key: RunKey,
-    size: Size,
+    /// In seconds.
+    expected: f64,
 }
 
-/// What threads share.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// Runs that nobody has begun, in the order in which they are wanted.
-    pending: VecDeque<Arc<Item>>,
-    /// Runs that a thread is doing.
-    active: Vec<Arc<Item>>,
+    pending: VecDeque<Item>,
     /// All that were ever pending.
     known: HashSet<RunKey>,
     done: HashMap<RunKey, Arc<Measurement>>,
     failed: Option<SimulationError>,
-    forecast: Forecast,
+    /// What the runs that ended took, and what had been expected of them, in seconds.
+    took: f64,
+    expected: f64,
     /// Threads wait for more runs when none is pending.
     is_open: bool,
     /// Runs of other parts, which are not pending yet, if they ever are.
-    of_others: Vec<Arc<Item>>,
+    of_others: Vec<Item>,
     /// The part whose runs alone become pending, while there is one.
     part: Option<Part>,
     /// A run that another process is doing is left to that process.
@@ -105,20 +80,25 @@ struct State {
     /// Experiments only list their cases now.
     is_planning: bool,
     planned: Vec<Case>,
-    /// The cases that the current experiment used.
-    used: Vec<Case>,
+    /// The runs that the current experiment used.
+    used: HashSet<RunKey>,
     /// The only seed that the current experiment is shown, if not all are.
     shown: Option<u64>,
     /// Runs that were done by other code, and its fingerprint.
     older: HashMap<RunKey, String>,
-    /// How long each run took.
-    seconds: HashMap<RunKey, f64>,
-    /// Those of the last report.
-    times: Vec<RunTime>,
 }
 
-/// Runs cases for experiments. The result does not depend on how many run at once: every run is alone in its
-/// simulation, and results come back in the order of the cases.
+impl State {
+    /// How long the pending runs take, `jobs` at once: as is expected, but for how far those that have ended were off.
+    fn remaining(&self, jobs: usize) -> Duration {
+        let pace = if self.expected > 0.0 { self.took / self.expected } else { 1.0 };
+        let left = self.pending.iter().map(|item| item.expected);
+        let (total, longest) = left.fold((0.0, 0.0_f64), |(sum, most), each| (sum + each, most.max(each)));
+        Duration::try_from_secs_f64(pace * (total / jobs as f64).max(longest)).unwrap_or_default()
+    }
+}
+
+/// Runs cases for experiments. The result does not depend on how many run at once.
 pub struct Workshop<'a> {
     /// How large.
     pub scale: Scale,
@@ -126,45 +106,43 @@ pub struct Workshop<'a> {
     pub seed: u64,
     /// Every case is run with so many seeds, which follow each other.
     pub seeds: u32,
-    /// What interrupts the processes of every run.
-    pub noise: Noise,
+    /// The share of the time that interruptions take, in percent.
+    pub noise_percent: f64,
     jobs: usize,
-    progress: &'a dyn Progress,
+    progress: &'a Bar,
     store: &'a dyn RunStore,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-impl std::fmt::Debug for Workshop<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Workshop { scale, seed, seeds, jobs, .. } = self;
-        write!(f, "workshop ({}, {seeds} seeds from {seed}, {jobs} jobs)", scale.name())
-    }
-}
+/// One case with every seed, in the order of the seeds.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs(pub Vec<Arc<Measurement>>);
 
-/// Why reports ended early: a run failed, or whoever takes the reports gave up.
-#[derive(Debug)]
-pub enum Stopped<E> {
-    /// This experiment failed.
-    Failed(&'static str, SimulationError),
-    /// The taker's own error.
-    Taker(E),
+impl Runs {
+    /// One run that stands for none, where a point is computed.
+    pub fn none() -> Self {
+        Runs(vec![Arc::new(Measurement::not_done())])
+    }
+
+    /// A value of each run.
+    pub fn estimate(&self, value: impl Fn(&Measurement) -> f64) -> Estimate {
+        Estimate::new(self.0.iter().map(|run| value(run)))
+    }
 }
 
 impl<'a> Workshop<'a> {
     /// The share of the time that interruptions take if nothing else is said, in percent.
     pub const NOISE_PERCENT: f64 = 2.5;
 
-    /// A workshop that runs `jobs` cases at once; as many as the machine has processors if that is `None`. One seed, no
-    /// noise, and nothing is kept.
-    #[must_use]
-    pub fn new(scale: Scale, seed: u64, jobs: Option<usize>, progress: &'a dyn Progress) -> Self {
+    /// One that runs `jobs` cases at once, or as many as there are processors. One seed, no noise, and nothing is kept.
+    pub fn new(scale: Scale, seed: u64, jobs: Option<usize>, progress: &'a Bar) -> Self {
         let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
         Workshop {
             scale,
             seed,
             seeds: 1,
-            noise: Noise::default(),
+            noise_percent: 0.0,
             jobs,
             progress,
             store: &NoStore,
@@ -173,50 +151,35 @@ impl<'a> Workshop<'a> {
         }
     }
 
-    /// The same with every case run with so many seeds: `seed`, `seed` + 1 and so on. Without noise a seed
-    /// decides the rests only with which pairs begin amid a program.
-    #[must_use]
+    /// The same with every case run with so many seeds: `seed`, `seed` + 1 and so on.
     pub fn with_seeds(self, seeds: u32) -> Self {
         Workshop { seeds: seeds.max(1), ..self }
     }
 
     /// The same with some noise: after every ms of work, on average, an interruption that takes this share of it. The
-    /// usual 2.5 % are 25 µs, as a general-purpose system with 1,000 ticks a second may have. That is an assumption: P
-    /// says nothing of its machine's noise. Half and double of it show how much depends on it.
-    #[must_use]
+    /// usual 2.5 % are an assumption: 25 µs, as a general-purpose system with 1,000 ticks a second may have.
     pub fn with_noise(self, percent: f64) -> Self {
-        if percent <= 0.0 {
-            return Workshop { noise: Noise::default(), ..self };
-        }
-        let interval = Time::from_microseconds(1_000);
-        let noise = Noise { interval, duration: Time((interval.0 as f64 * percent / 100.0).round() as u64) };
-        Workshop { noise, ..self }
+        Workshop { noise_percent: percent.max(0.0), ..self }
     }
 
-    /// The share of the time that interruptions take, in percent.
-    #[must_use]
-    pub fn noise_percent(&self) -> f64 {
-        match self.noise.duration {
-            Time::ZERO => 0.0,
-            duration => 100.0 * duration.0 as f64 / self.noise.interval.0 as f64,
-        }
+    /// What interrupts the processes of every run.
+    fn noise(&self) -> Noise {
+        let interval = Time::from_microseconds(1_000);
+        let duration = Time((interval.0 as f64 * self.noise_percent / 100.0).round() as u64);
+        if duration == Time::ZERO { Noise::default() } else { Noise { interval, duration } }
     }
 
     /// The same, with runs kept in `store`, and those that it holds not done again.
-    #[must_use]
     pub fn with_store(self, store: &'a dyn RunStore) -> Self {
         Workshop { store, ..self }
     }
 
     /// Runs experiments, and gives each report away as soon as its runs have ended, in their order.
-    ///
-    /// # Errors
-    /// If a run fails, or `take` does.
-    pub fn reports<E>(
+    pub fn reports(
         &self,
         experiments: &[&'static Experiment],
-        mut take: impl FnMut(Report) -> Result<(), E>,
-    ) -> Result<(), Stopped<E>> {
+        mut take: impl FnMut(&'static Experiment, Report) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let cases = self.plan(experiments);
         self.enqueue(&cases);
         self.say_how_long();
@@ -228,8 +191,8 @@ impl<'a> Workshop<'a> {
             // However this ends, also by a panic: the threads end too.
             let _closed = Closing(self);
             for experiment in experiments {
-                let report = experiment.run(self).map_err(|error| Stopped::Failed(experiment.id, error))?;
-                take(report).map_err(Stopped::Taker)?;
+                let failed = |error| Failure::own(format!("{} failed: {error}", experiment.id));
+                take(experiment, experiment.run(self).map_err(failed)?)?;
             }
             Ok(())
         })
@@ -240,7 +203,7 @@ impl<'a> Workshop<'a> {
         self.state().is_planning = true;
         for experiment in experiments {
             // Whatever an experiment makes of measurements that stand for none: only its cases matter.
-            let _ = experiment.list_cases(self);
+            let _ = experiment.figure.findings(self);
         }
         let mut state = self.state();
         state.is_planning = false;
@@ -251,7 +214,6 @@ impl<'a> Workshop<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The seeds of all cases.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
         let first = self.seed;
         (0..u64::from(self.seeds)).map(move |nth| first.wrapping_add(nth))
@@ -263,11 +225,11 @@ impl<'a> Workshop<'a> {
         {
             let mut state = self.state();
             for case in cases {
-                let keys = self.seeds().map(|seed| case.run_key(seed, self.noise));
+                let keys = self.seeds().map(|seed| case.run_key(seed, self.noise()));
                 for key in keys.filter(|key| !state.known.contains(key)).collect::<Vec<_>>() {
                     let number = state.known.len();
                     state.known.insert(key.clone());
-                    let item = Arc::new(Item { case: case.clone(), key, size: Size::of(case) });
+                    let item = Item { case: case.clone(), key, expected: case.seconds() };
                     match state.part.as_ref().is_none_or(|part| part.has(number)) {
                         true => items.push(item),
                         false => state.of_others.push(item),
@@ -286,22 +248,12 @@ impl<'a> Workshop<'a> {
         self.changed.notify_all();
     }
 
-    /// What an experiment finds with each seed alone, in the order of the seeds; nothing if there is one seed only.
-    pub(crate) fn with_each_seed<T>(
-        &self,
-        findings: impl Fn(&Workshop<'_>) -> Result<T, SimulationError>,
-    ) -> Result<Vec<T>, SimulationError> {
-        let alone = |seed| {
-            self.state().shown = Some(seed);
-            let found = findings(self);
-            self.state().shown = None;
-            found
-        };
-        self.seeds().filter(|_| self.seeds > 1).map(alone).collect()
+    /// Shows experiments one seed only, or all of them.
+    pub(crate) fn show(&self, seed: Option<u64>) {
+        self.state().shown = seed;
     }
 
-    /// Runs all cases with all seeds, each at most once in the life of the workshop, and returns what came of them in
-    /// their order: with all seeds, or with the one that is shown.
+    /// Runs all cases with all seeds, each at most once, and returns what came of them in their order.
     pub(crate) fn run(&self, cases: &[Case]) -> Result<Vec<Runs>, SimulationError> {
         if self.state().is_planning {
             self.state().planned.extend_from_slice(cases);
@@ -315,7 +267,7 @@ impl<'a> Workshop<'a> {
         let mut state = self.state();
         let shown = state.shown;
         let seeds = || self.seeds().filter(move |seed| shown.is_none_or(|shown| shown == *seed));
-        let keys_of = |case: &Case| seeds().map(|seed| case.run_key(seed, self.noise)).collect::<Vec<_>>();
+        let keys_of = |case: &Case| seeds().map(|seed| case.run_key(seed, self.noise())).collect::<Vec<_>>();
         let keys: Vec<Vec<RunKey>> = cases.iter().map(keys_of).collect();
         loop {
             if let Some(error) = state.failed.take() {
@@ -326,51 +278,20 @@ impl<'a> Workshop<'a> {
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        for case in cases {
-            if !state.used.contains(case) {
-                state.used.push(case.clone());
-            }
-        }
+        state.used.extend(keys.iter().flatten().cloned());
         Ok(keys.iter().map(|keys| Runs(keys.iter().map(|key| state.done[key].clone()).collect())).collect())
     }
 
-    /// What the current experiment has used since this was last asked, and how many of these runs which other code did.
-    /// Something that was no run took `searched`, if anything did.
-    pub(crate) fn take_used(&self, searched: Option<RunTime>) -> (Vec<RunReport>, BTreeMap<String, usize>) {
+    /// How many of the runs that the current experiment has used since this was last asked other code did.
+    pub(crate) fn take_older(&self) -> BTreeMap<String, usize> {
         let mut state = self.state();
-        let used = std::mem::take(&mut state.used);
-        let (mut runs, mut older, mut times) = (Vec::new(), BTreeMap::new(), Vec::from_iter(searched));
-        for case in used {
-            for seed in self.seeds() {
-                let key = case.run_key(seed, self.noise);
-                if let Some(code) = state.older.get(&key) {
-                    *older.entry(code.clone()).or_default() += 1;
-                }
-                if let Some(&seconds) = state.seconds.get(&key) {
-                    times.push(RunTime { run: key.digits(), seconds });
-                }
-                if let Some(measurement) = state.done.get(&key) {
-                    runs.push(RunReport::new(case.to_string(), seed, measurement));
-                }
-            }
+        let mut older = BTreeMap::<String, usize>::new();
+        for code in std::mem::take(&mut state.used).iter().filter_map(|key| state.older.get(key)) {
+            *older.entry(code.clone()).or_default() += 1;
         }
-        state.times = times;
-        (runs, older)
+        older
     }
 
-    /// How long the runs of the last report took, whenever they were done.
-    #[must_use]
-    pub fn take_times(&self) -> Vec<RunTime> {
-        std::mem::take(&mut self.state().times)
-    }
-
-    /// How many runs go on at once.
-    #[must_use]
-    pub fn jobs(&self) -> usize {
-        self.jobs
-    }
-
-    /// What each thread does: one run after the other.
     fn work(&self) {
         let _watch = Watch(self);
         // How many runs in a row other processes were doing.
@@ -379,7 +300,6 @@ impl<'a> Workshop<'a> {
             let Some(claim) = self.store.claim(&item.key) else {
                 elsewhere += 1;
                 let mut state = self.state();
-                state.active.retain(|other| !Arc::ptr_eq(other, &item));
                 if !state.leaves_claimed {
                     state.pending.push_back(item);
                 }
@@ -393,7 +313,7 @@ impl<'a> Workshop<'a> {
                 continue;
             }
             let begin = Instant::now();
-            match item.case.measure(item.key.seed, self.noise) {
+            match item.case.measure(item.key.seed, self.noise()) {
                 Ok(measurement) => {
                     let seconds = begin.elapsed().as_secs_f64();
                     let run = FinishedRun { code: CODE.to_owned(), key: item.key.clone(), seconds, measurement };
@@ -406,9 +326,8 @@ impl<'a> Workshop<'a> {
         }
     }
 
-    /// The next run; waits where all that are pending are at work in other processes, or where more may come. `None`:
-    /// there are no more.
-    fn next(&self, elsewhere: usize) -> Option<Arc<Item>> {
+    /// The next run, if there is one; waits where other processes do all that are pending, or where more may come.
+    fn next(&self, elsewhere: usize) -> Option<Item> {
         let mut state = self.state();
         if elsewhere > 0 && elsewhere >= state.pending.len() && !state.leaves_claimed {
             state = self.changed.wait_timeout(state, ASK_AGAIN).unwrap_or_else(PoisonError::into_inner).0;
@@ -417,50 +336,44 @@ impl<'a> Workshop<'a> {
             if state.failed.is_some() {
                 return None;
             }
-            if let Some(item) = state.pending.pop_front() {
-                state.active.push(item.clone());
-                return Some(item);
-            }
-            if !state.is_open {
-                return None;
+            let next = state.pending.pop_front();
+            if next.is_some() || !state.is_open {
+                return next;
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn finish(&self, item: &Arc<Item>, run: FinishedRun, source: Source) {
+    fn finish(&self, item: &Item, run: FinishedRun, source: Source) {
         {
             let mut state = self.state();
-            state.active.retain(|other| !Arc::ptr_eq(other, item));
-            state.forecast.learn(&item.size, run.seconds);
-            state.seconds.insert(run.key.clone(), run.seconds);
+            state.took += run.seconds;
+            state.expected += item.expected;
             if run.code != CODE {
                 state.older.insert(run.key.clone(), run.code);
             }
             state.done.insert(run.key, Arc::new(run.measurement));
         }
         self.changed.notify_all();
-        self.progress.finish(&format!("{}, seed {}", item.case, item.key.seed), source);
+        self.progress.finish(&format!("{}, seed {}", item.case.text, item.key.seed), source);
     }
 
     /// Says how long it takes, before anything has begun.
     fn say_how_long(&self) {
         let state = self.state();
-        let (runs, left) = (state.pending.len(), state.pending.iter().map(|item| &item.size));
-        let time = Forecast::beforehand(left, self.jobs);
+        let (count, time) = (state.pending.len(), state.remaining(self.jobs));
         drop(state);
-        if runs > 0 {
-            self.progress.begin(runs, self.jobs, time);
+        if count > 0 {
+            let runs = if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+            let (jobs, time) = (self.jobs, duration(time.max(Duration::from_secs(1))));
+            self.progress.suspend(|| print_line(&format!("{runs} to do, {jobs} at the same time: about {time}")));
         }
     }
 
-    /// Says how long it still takes.
+    /// Says how long it still takes, but for the runs that have begun.
     fn tell_remaining(&self) {
-        let state = self.state();
-        let left = state.pending.iter().chain(&state.active).map(|item| &item.size);
-        let remaining = state.forecast.remaining(left, self.jobs);
-        drop(state);
-        self.progress.remaining(remaining);
+        let remaining = self.state().remaining(self.jobs);
+        self.progress.remaining(Some(remaining));
     }
 
     fn fail(&self, error: SimulationError) {
@@ -475,18 +388,36 @@ impl<'a> Workshop<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Silent;
 
     /// Listing lets experiments run on measurements that stand for none, which must not make them panic.
     #[test]
     fn every_experiment_says_its_cases_before_it_runs() {
+        let bar = Bar::new("paper");
         for scale in Scale::ALL {
-            let workshop = Workshop::new(scale, 1, Some(1), &Silent).with_seeds(2);
+            let workshop = Workshop::new(scale, 1, Some(1), &bar).with_seeds(2);
             for experiment in Experiment::all() {
                 let cases = workshop.plan(&[experiment]);
                 assert_eq!(cases.is_empty(), !experiment.is_simulated(), "{} at {}", experiment.id, scale.name());
-                assert!(cases.iter().all(|case| case.size() > 0.0));
+                assert!(cases.iter().all(|case| case.seconds() > 0.0));
             }
         }
+    }
+
+    #[test]
+    fn runs_that_have_ended_are_the_measure_of_those_that_are_left() {
+        let case =
+            Workshop::new(Scale::Smallest, 1, Some(1), &Bar::new("paper")).plan(&[&Experiment::all()[1]]).remove(0);
+        let item =
+            |expected: &f64| Item { case: case.clone(), key: case.run_key(1, Noise::default()), expected: *expected };
+        let remaining = |took: f64, left: &[f64], jobs| {
+            let pending = left.iter().map(item).collect();
+            State { pending, took, expected: 20.0, ..State::default() }.remaining(jobs).as_secs()
+        };
+        assert_eq!([remaining(20.0, &[10.0, 5.0], 1), remaining(60.0, &[10.0, 5.0], 1)], [15, 45]);
+        // Two at once; but no sooner than the longest.
+        assert_eq!(
+            [remaining(60.0, &[10.0; 3], 2), remaining(60.0, &[10.0, 2.0], 2), remaining(60.0, &[], 2)],
+            [45, 30, 0]
+        );
     }
 }

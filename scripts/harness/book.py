@@ -61,7 +61,7 @@ class Chapter:
 def chapters() -> list[Path]:
     """README.md, and what SUMMARY.md lists."""
     listed = re.findall(r"\]\(([^)]+)\)", SUMMARY.read_text())
-    return [ROOT / "README.md", *(DOCS / name for name in listed)]
+    return [ROOT / "README.md", *((DOCS / name).resolve() for name in listed)]
 
 
 def read(path: Path) -> Chapter:

@@ -1,144 +1,61 @@
-//! Arithmetic as the figures' files have it: `100 * (time_us / reference.time_us - 1)`.
-//!
-//! Every value is a list of numbers, mostly of one. An operator between two lists works place by place, a single number
-//! works with each place of a list, and functions of one argument ([`FUNCTIONS`]) make one number of a list. There are
-//! no conditions and no assignments.
+//! Arithmetic as figures' files have it: `100 * (time_us / reference.time_us - 1)`. Every value is a list of numbers,
+//! mostly of one; a single number works with each place of a list. There are no conditions and no assignments.
 
-use std::fmt;
+use super::BadFigure;
+use super::select::Take;
 
-/// Functions, and what they give.
-pub const FUNCTIONS: &[(&str, &str)] = &[
-    ("max", "the largest number of a list, or of two values"),
-    ("min", "the smallest number of a list, or of two values"),
-    ("mean", "the mean of a list"),
-    ("median", "the number in the middle of a list when it is sorted, of two the larger"),
-    ("sum", "the sum of a list"),
-    ("count", "how many numbers a list has"),
-    ("first", "the first number of a list"),
-    ("last", "the last number of a list"),
-    ("ratios", "each number of a list but the first, over the one before"),
-    ("steps", "each number of a list but the first, less the one before"),
-    ("abs", "without the sign"),
-    ("log2", "the logarithm to base 2"),
-    ("reaches", "1 where the first value is at least the second, else 0"),
-    ("floor", "the largest whole number that is not above"),
-];
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<f64>, BadFigure>;
 
-/// An expression, ready to be evaluated.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Expression {
-    /// A number.
-    Number(f64),
-    /// A measured or named value.
-    Name(String),
-    /// A value with the other sign.
-    Negative(Box<Expression>),
-    /// Two values and what is between them: one of `+ - * /`.
-    Binary(char, Box<Expression>, Box<Expression>),
-    /// A function.
-    Call(&'static str, Vec<Expression>),
+pub fn value(text: &str, lookup: Lookup<'_>) -> Result<Vec<f64>, BadFigure> {
+    let mut reader = Reader { text, rest: text, lookup };
+    let found = reader.sum()?;
+    reader.skip();
+    if reader.rest.is_empty() { Ok(found) } else { Err(reader.expected("an operator")) }
 }
 
-/// What is wrong with an expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadExpression(pub String);
-
-impl fmt::Display for BadExpression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Expression {
-    /// Reads an expression.
-    ///
-    /// # Errors
-    /// If it is none: the text says what was expected where.
-    pub fn parse(text: &str) -> Result<Self, BadExpression> {
-        let mut reader = Reader { text, rest: text };
-        let found = reader.sum()?;
-        reader.skip();
-        if reader.rest.is_empty() { Ok(found) } else { Err(reader.expected("an operator")) }
-    }
-
-    /// Its value, with those of names from `lookup`.
-    ///
-    /// # Errors
-    /// As `lookup`'s, and if lists of different lengths meet.
-    pub fn evaluate(
-        &self,
-        lookup: &dyn Fn(&str) -> Result<Vec<f64>, BadExpression>,
-    ) -> Result<Vec<f64>, BadExpression> {
-        match self {
-            Expression::Number(number) => Ok(vec![*number]),
-            Expression::Name(name) => lookup(name),
-            Expression::Negative(of) => Ok(of.evaluate(lookup)?.into_iter().map(|value| -value).collect()),
-            Expression::Binary(operator, one, other) => {
-                let operation = match operator {
-                    '+' => |a: f64, b: f64| a + b,
-                    '-' => |a: f64, b: f64| a - b,
-                    '*' => |a: f64, b: f64| a * b,
-                    _ => |a: f64, b: f64| a / b,
-                };
-                by_place(&one.evaluate(lookup)?, &other.evaluate(lookup)?, operation)
-            }
-            Expression::Call(function, arguments) => {
-                let values: Result<Vec<Vec<f64>>, _> = arguments.iter().map(|one| one.evaluate(lookup)).collect();
-                call(function, &values?)
-            }
-        }
-    }
-
-    /// All names in it.
-    pub fn names(&self) -> Vec<&str> {
-        match self {
-            Expression::Number(_) => Vec::new(),
-            Expression::Name(name) => vec![name],
-            Expression::Negative(of) => of.names(),
-            Expression::Binary(_, one, other) => [one.names(), other.names()].concat(),
-            Expression::Call(_, arguments) => arguments.iter().flat_map(Expression::names).collect(),
-        }
-    }
+/// The value of an expression where every name stands for one number.
+pub fn number(text: &str, lookup: &dyn Fn(&str) -> Result<f64, BadFigure>) -> Result<f64, BadFigure> {
+    Ok(value(text, &|name| lookup(name).map(|number| vec![number]))?.first().copied().unwrap_or(f64::NAN))
 }
 
 /// An operation on two lists, of which a single number goes with each place of the other.
-pub fn by_place(one: &[f64], other: &[f64], operation: fn(f64, f64) -> f64) -> Result<Vec<f64>, BadExpression> {
-    match (one, other) {
-        ([one], _) => Ok(other.iter().map(|other| operation(*one, *other)).collect()),
-        (_, [other]) => Ok(one.iter().map(|one| operation(*one, *other)).collect()),
-        _ if one.len() == other.len() => {
-            Ok(one.iter().zip(other).map(|(one, other)| operation(*one, *other)).collect())
-        }
-        _ => Err(BadExpression(format!("a list of {} numbers meets one of {}", one.len(), other.len()))),
+pub fn by_place<T>(one: &[f64], other: &[f64], operation: impl Fn(f64, f64) -> T) -> Result<Vec<T>, BadFigure> {
+    let length = if one.len() == 1 { other.len() } else { one.len() };
+    if ![one.len(), other.len()].iter().all(|count| *count == length || *count == 1) {
+        return Err(BadFigure(format!("a list of {} numbers meets one of {}", one.len(), other.len())));
     }
+    let at = |list: &[f64], place: usize| if list.len() == 1 { list[0] } else { list[place] };
+    Ok((0..length).map(|place| operation(at(one, place), at(other, place))).collect())
 }
 
-fn call(function: &str, arguments: &[Vec<f64>]) -> Result<Vec<f64>, BadExpression> {
-    let one = |values: &[f64], of: fn(f64) -> f64| Ok(values.iter().map(|value| of(*value)).collect());
+fn call(function: &str, arguments: &[Vec<f64>]) -> Result<Vec<f64>, BadFigure> {
+    let each = |values: &[f64], of: fn(f64) -> f64| Ok(values.iter().map(|value| of(*value)).collect());
+    let steps =
+        |values: &[f64], of: fn(f64, f64) -> f64| Ok(values.windows(2).map(|pair| of(pair[0], pair[1])).collect());
     match (function, arguments) {
-        // Of nothing there is no number, so nothing holds of it.
-        ("max" | "min" | "sum" | "mean" | "median", [values]) if values.is_empty() => Ok(vec![f64::NAN]),
         ("max", [one, other]) => by_place(one, other, f64::max),
         ("min", [one, other]) => by_place(one, other, f64::min),
         ("reaches", [one, other]) => by_place(one, other, |one, other| f64::from(u8::from(one >= other))),
-        ("abs", [values]) => one(values, f64::abs),
-        ("log2", [values]) => one(values, f64::log2),
-        ("floor", [values]) => one(values, f64::floor),
-        ("max", [values]) => Ok(vec![values.iter().copied().fold(f64::NEG_INFINITY, f64::max)]),
-        ("min", [values]) => Ok(vec![values.iter().copied().fold(f64::INFINITY, f64::min)]),
+        ("abs", [values]) => each(values, f64::abs),
+        ("log2", [values]) => each(values, f64::log2),
+        ("floor", [values]) => each(values, f64::floor),
+        ("ratios", [values]) => steps(values, |before, value| value / before),
+        ("steps", [values]) => steps(values, |before, value| value - before),
+        ("first", [values]) => Ok(values.first().copied().into_iter().collect()),
+        ("last", [values]) => Ok(values.last().copied().into_iter().collect()),
+        ("count", [values]) => Ok(vec![values.len() as f64]),
+        // Of nothing there is no number, so nothing holds of it.
+        (_, [values]) if values.is_empty() => Ok(vec![f64::NAN]),
         ("median", [values]) => {
             let mut sorted = values.clone();
             sorted.sort_by(f64::total_cmp);
-            Ok(sorted.get(sorted.len() / 2).copied().into_iter().collect())
+            Ok(vec![sorted[sorted.len() / 2]])
         }
-        ("sum", [values]) => Ok(vec![values.iter().sum()]),
-        ("mean", [values]) => Ok(vec![values.iter().sum::<f64>() / values.len().max(1) as f64]),
-        ("count", [values]) => Ok(vec![values.len() as f64]),
-        ("first", [values]) => Ok(values.first().copied().into_iter().collect()),
-        ("last", [values]) => Ok(values.last().copied().into_iter().collect()),
-        ("ratios", [values]) => Ok(values.windows(2).map(|pair| pair[1] / pair[0]).collect()),
-        ("steps", [values]) => Ok(values.windows(2).map(|pair| pair[1] - pair[0]).collect()),
-        _ => Err(BadExpression(format!("{function} does not take {} values", arguments.len()))),
+        ("max" | "min" | "sum" | "mean", [values]) => {
+            let points: Vec<(f64, f64)> = values.iter().map(|value| (0.0, *value)).collect();
+            Ok(vec![Take::try_from(function.to_owned())?.of(&points)])
+        }
+        _ => Err(BadFigure(format!("{function} does not take {} values", arguments.len()))),
     }
 }
 
@@ -146,6 +63,7 @@ fn call(function: &str, arguments: &[Vec<f64>]) -> Result<Vec<f64>, BadExpressio
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
+    lookup: Lookup<'a>,
 }
 
 impl Reader<'_> {
@@ -153,9 +71,9 @@ impl Reader<'_> {
         self.rest = self.rest.trim_start();
     }
 
-    fn expected(&self, what: &str) -> BadExpression {
+    fn expected(&self, what: &str) -> BadFigure {
         let at = self.text.len() - self.rest.len();
-        BadExpression(format!("`{}`: {what} is expected at character {}", self.text, at + 1))
+        BadFigure(format!("`{}`: {what} is expected at character {}", self.text, at + 1))
     }
 
     /// Takes the next character if it is one of these.
@@ -166,29 +84,35 @@ impl Reader<'_> {
         Some(found)
     }
 
-    fn sum(&mut self) -> Result<Expression, BadExpression> {
+    fn closed<T>(&mut self, inner: T) -> Result<T, BadFigure> {
+        self.take(&[')']).map(|_| inner).ok_or_else(|| self.expected("a closing bracket"))
+    }
+
+    fn sum(&mut self) -> Result<Vec<f64>, BadFigure> {
         let mut left = self.product()?;
-        while let Some(operator) = self.take(&['+', '-']) {
-            left = Expression::Binary(operator, Box::new(left), Box::new(self.product()?));
+        while let Some(sign) = self.take(&['+', '-']) {
+            let right = self.product()?;
+            left = by_place(&left, &right, |one, other| if sign == '+' { one + other } else { one - other })?;
         }
         Ok(left)
     }
 
-    fn product(&mut self) -> Result<Expression, BadExpression> {
+    fn product(&mut self) -> Result<Vec<f64>, BadFigure> {
         let mut left = self.value()?;
-        while let Some(operator) = self.take(&['*', '/']) {
-            left = Expression::Binary(operator, Box::new(left), Box::new(self.value()?));
+        while let Some(sign) = self.take(&['*', '/']) {
+            let right = self.value()?;
+            left = by_place(&left, &right, |one, other| if sign == '*' { one * other } else { one / other })?;
         }
         Ok(left)
     }
 
-    fn value(&mut self) -> Result<Expression, BadExpression> {
+    fn value(&mut self) -> Result<Vec<f64>, BadFigure> {
         if self.take(&['-']).is_some() {
-            return Ok(Expression::Negative(Box::new(self.value()?)));
+            return Ok(self.value()?.into_iter().map(|value| -value).collect());
         }
         if self.take(&['(']).is_some() {
             let inner = self.sum()?;
-            return self.take(&[')']).map(|_| inner).ok_or_else(|| self.expected("a closing bracket"));
+            return self.closed(inner);
         }
         self.skip();
         let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
@@ -200,21 +124,18 @@ impl Reader<'_> {
         if word.starts_with(|letter: char| letter.is_ascii_digit()) {
             let number = word.replace('_', "").parse().map_err(|_| self.expected("a number"))?;
             self.rest = rest;
-            return Ok(Expression::Number(number));
+            return Ok(vec![number]);
         }
-        let function = FUNCTIONS.iter().find(|(name, _)| *name == word).map(|(name, _)| *name);
         self.rest = rest;
-        match function {
-            Some(function) if self.take(&['(']).is_some() => {
-                let mut arguments = vec![self.sum()?];
-                while self.take(&[',']).is_some() {
-                    arguments.push(self.sum()?);
-                }
-                let call = Expression::Call(function, arguments);
-                self.take(&[')']).map(|_| call).ok_or_else(|| self.expected("a closing bracket"))
-            }
-            _ => Ok(Expression::Name(word.to_owned())),
+        if self.take(&['(']).is_none() {
+            return (self.lookup)(word);
         }
+        let mut arguments = vec![self.sum()?];
+        while self.take(&[',']).is_some() {
+            arguments.push(self.sum()?);
+        }
+        self.closed(())?;
+        call(word, &arguments)
     }
 }
 
@@ -226,9 +147,9 @@ mod tests {
         let lookup = |name: &str| match name {
             "one.time_us" => Ok(vec![3.0]),
             "list" => Ok(vec![1.0, 2.0, 4.0]),
-            _ => Err(BadExpression(format!("no {name}"))),
+            _ => Err(BadFigure(format!("no {name}"))),
         };
-        Expression::parse(text).and_then(|parsed| parsed.evaluate(&lookup)).map_err(|error| error.0)
+        super::value(text, &lookup).map_err(|error| error.0)
     }
 
     #[test]

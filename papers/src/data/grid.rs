@@ -1,63 +1,33 @@
-//! [`Grid`]: what a figure's file says under `[runs.NAME]`, into points that are run.
+//! What a figure's file says under `[runs.NAME]`, into points that are run.
 //!
-//! Fields are those of a file for `tidegate sim`, with their sections: `workload.bytes = 2044`. Beside them stand
-//!
-//! * lists: an axis of the sweep, named as its field; all combinations are run;
-//! * `variants.AXIS`, a list of tables: an axis whose values are named (`name = "…"`) and change several fields each;
-//!   other single values of a table (`processes = 1024`) are further names of that variant: each counts as an axis of
-//!   its own;
-//! * `reference`, a table of fields: the run that each point is compared with, which has these fields instead; a
-//!   variant's own `reference` adds to them;
-//! * `with`, the name of a table of `[common]`: the runs begin with all of it;
-//! * `skip`, a list of selections: combinations that are left out;
-//! * `too_long`, a list of selections: combinations that are left out and of which tables may say `not run`;
-//! * `unfit = "leave"`: combinations with too little `[flow] memory` for their scheme are left out, and tables may say
-//!   how much it needs; without it they are errors;
-//! * `except`, a list of tables: combinations that are as `where` says have these fields instead;
-//! * `computed`, a function of `special/`: nothing is run; each combination's fields are handed to it, and what it
-//!   gives counts as further axes;
-//! * `quick` and `smallest`, tables of all of that: what is different in the reduced forms. Lists are replaced as a
-//!   whole; what changes of a variant alone stands under its name: `variants.benchmark.LU.workload.iterations = 25`.
+//! Fields are those of a file for `tidegate sim`, with their sections; `docs/add-a-figure.md` says what stands beside
+//! them. A single value of a variant (`processes = 1024`) is a further name of it, and counts as an axis of its own.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::de::DeserializeOwned;
 use tidegate_sim::run_spec::ScenarioError;
 use toml::{Table, Value};
 
 use super::BadFigure;
-use super::absent::Absent;
 use super::definition::Selection;
-use super::select::{Key, is_chosen};
-use crate::run::case::Case;
+use super::select::{Key, Keys, is_chosen};
+use crate::run::Case;
 use crate::workshop::Scale;
 
-/// Fields by section and name, with their values.
-type Fields = Vec<(String, String, String)>;
-
-/// A value of an axis.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Choice {
     key: Key,
     /// Its further names, each as if it were the value of an axis.
     labels: Vec<(String, Key)>,
-    /// What it changes: fields by section and name.
-    fields: Fields,
+    fields: Table,
     /// What it changes of the run that the point is compared with.
-    reference: Fields,
-}
-
-/// An axis of the sweep.
-#[derive(Clone, Debug)]
-struct Axis {
-    name: String,
-    choices: Vec<Choice>,
+    reference: Table,
 }
 
 /// A point: its place on each axis, what is run there, and beside what.
-#[derive(Clone, Debug)]
 pub struct Place {
-    /// By axis.
-    pub keys: BTreeMap<String, Key>,
+    pub keys: Keys,
     /// None where it is computed, or left out.
     pub case: Option<Case>,
     pub reference: Option<Case>,
@@ -65,96 +35,97 @@ pub struct Place {
     pub absent: Option<Absent>,
 }
 
-/// All points of one kind of runs, in the order of the axes, the last of which changes fastest.
-#[derive(Clone, Debug)]
-pub struct Grid {
-    pub places: Vec<Place>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Absent {
+    /// Its scheme needs so many bytes of `[flow] memory` at least.
+    Needs(u64),
+    NotRun,
 }
 
-/// Names in `[runs.NAME]` that are no section.
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Absent::Needs(bytes @ 0..0x10_0000) => write!(f, "needs {} KiB", bytes.div_ceil(1024)),
+            Absent::Needs(bytes) => {
+                let mebibytes = format!("{:.1}", *bytes as f64 / 1_048_576.0);
+                write!(f, "needs {} MiB", mebibytes.trim_end_matches(".0"))
+            }
+            Absent::NotRun => f.write_str("not run"),
+        }
+    }
+}
+
 const OTHERS: [&str; 7] = ["variants", "reference", "skip", "except", "where", "quick", "smallest"];
 
-impl Grid {
-    /// The points of a form.
-    ///
-    /// # Errors
-    /// If the file names what does not exist, or describes something impossible.
-    pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Self, BadFigure> {
-        let bad = |what: String| BadFigure(format!("[runs.{name}]: {what}"));
-        let mut merged = table.clone();
-        for form in scale.changes() {
-            if let Some(Value::Table(changes)) = table.get(*form) {
-                merge(&mut merged, changes);
-            }
-        }
-        let axes = axes(&merged).map_err(bad)?;
-        let reference = fields_of(merged.get("reference")).map_err(bad)?;
-        let skipped = selections(merged.get("skip")).map_err(bad)?;
-        let too_long = selections(merged.get("too_long")).map_err(bad)?;
-        let leaves_unfit = merged.get("unfit").and_then(Value::as_str) == Some("leave");
-        let exceptions = exceptions(&merged).map_err(bad)?;
-        let computed = merged.get("computed").and_then(Value::as_str);
-        let fixed = fixed(&merged);
-        let mut places = Vec::new();
-        let count = axes.iter().map(|axis| axis.choices.len()).product();
-        for number in 0..count {
-            let chosen = combination(&axes, number);
-            let named = axes.iter().zip(&chosen).map(|(axis, choice)| (axis.name.clone(), choice.key.clone()));
-            let labels = chosen.iter().flat_map(|choice| choice.labels.iter().cloned());
-            let keys: BTreeMap<String, Key> = named.chain(labels).collect();
-            if is_any(&keys, &skipped).map_err(bad)? {
-                continue;
-            }
-            let mut fields = fixed.clone();
-            chosen.iter().for_each(|choice| set(&mut fields, &choice.fields));
-            for (selection, changes) in &exceptions {
-                if is_chosen(&keys, selection).map_err(|error| bad(error.0))? {
-                    set(&mut fields, changes);
-                }
-            }
-            if let Some(function) = computed {
-                let keys = computed_keys(function, &fields, keys).map_err(bad)?;
-                places.push(Place { keys, case: None, reference: None, absent: None });
-                continue;
-            }
-            let found = Case::of_fields(&fields);
-            let absent = match &found {
-                Err(error) => error.needs_bytes.filter(|_| leaves_unfit).map(Absent::Needs),
-                Ok(_) => is_any(&keys, &too_long).map_err(bad)?.then_some(Absent::NotRun),
-            };
-            if absent.is_some() {
-                places.push(Place { keys, case: None, reference: None, absent });
-                continue;
-            }
-            let refused = |error: ScenarioError, fields: &Fields| bad(format!("{}: {fields:?}", error.what));
-            let case = found.map_err(|error| refused(error, &fields))?;
-            let compared = if reference.is_empty() {
-                None
-            } else {
-                set(&mut fields, &reference);
-                chosen.iter().for_each(|choice| set(&mut fields, &choice.reference));
-                Some(Case::of_fields(&fields).map_err(|error| refused(error, &fields))?)
-            };
-            places.push(Place { keys, case: Some(case), reference: compared, absent: None });
-        }
-        Ok(Grid { places })
-    }
-}
-
-/// A list of selections.
-fn selections(value: Option<&Value>) -> Result<Vec<Selection>, String> {
-    let list = |value: &Value| value.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned());
-    value.map_or(Ok(Vec::new()), list)
-}
-
-/// Whether a combination is one of any of these selections.
-fn is_any(keys: &BTreeMap<String, Key>, selections: &[Selection]) -> Result<bool, String> {
-    for selection in selections {
-        if is_chosen(keys, selection).map_err(|error| error.0)? {
-            return Ok(true);
+/// All points of one kind of runs in a form, in the order of the axes, the last of which changes fastest.
+pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Vec<Place>, BadFigure> {
+    let mut merged = table.clone();
+    for form in scale.changes() {
+        if let Some(Value::Table(changes)) = table.get(*form) {
+            merge(&mut merged, changes);
         }
     }
-    Ok(false)
+    places(&merged).map_err(|error| BadFigure(format!("[runs.{name}]: {error}")))
+}
+
+fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
+    let axes = axes(runs)?;
+    let reference = of_reference(runs);
+    let (skipped, too_long): (Vec<Selection>, Vec<Selection>) = (parsed(runs, "skip")?, parsed(runs, "too_long")?);
+    let exceptions: Vec<Table> = parsed(runs, "except")?;
+    let (unfit, computed): (String, String) = (parsed(runs, "unfit")?, parsed(runs, "computed")?);
+    let mut places = Vec::new();
+    // All combinations of the axes' choices; the last axis changes fastest.
+    let mut all: Vec<Vec<&Choice>> = vec![Vec::new()];
+    for (_, choices) in &axes {
+        let longer = |chosen: Vec<_>| choices.iter().map(move |choice| [chosen.clone(), vec![choice]].concat());
+        all = all.into_iter().flat_map(longer).collect();
+    }
+    for chosen in all {
+        let named = axes.iter().zip(&chosen).map(|((axis, _), choice)| (axis.clone(), choice.key.clone()));
+        let keys: Keys = named.chain(chosen.iter().flat_map(|choice| choice.labels.iter().cloned())).collect();
+        let is_any = |selections: &[Selection]| -> Result<bool, BadFigure> {
+            selections.iter().try_fold(false, |is_any, selection| Ok(is_any || is_chosen(&keys, selection)?))
+        };
+        if is_any(&skipped)? {
+            continue;
+        }
+        let mut fields = fixed(runs);
+        chosen.iter().for_each(|choice| merge(&mut fields, &choice.fields));
+        for exception in &exceptions {
+            if is_any(&[parsed(exception, "where")?])? {
+                merge(&mut fields, &fixed(exception));
+            }
+        }
+        let mut place = Place { keys: keys.clone(), case: None, reference: None, absent: None };
+        if !computed.is_empty() {
+            place.keys = computed_keys(&computed, &fields, keys)?;
+            places.push(place);
+            continue;
+        }
+        let found = Case::of_fields(&fields);
+        place.absent = match &found {
+            Err(error) => error.needs_bytes.filter(|_| unfit == "leave").map(Absent::Needs),
+            Ok(_) => is_any(&too_long)?.then_some(Absent::NotRun),
+        };
+        if place.absent.is_none() {
+            let refused = |error: ScenarioError, fields: &Table| format!("{}: {fields}", error.what);
+            place.case = Some(found.map_err(|error| refused(error, &fields))?);
+            if !reference.is_empty() {
+                merge(&mut fields, &reference);
+                chosen.iter().for_each(|choice| merge(&mut fields, &choice.reference));
+                place.reference = Some(Case::of_fields(&fields).map_err(|error| refused(error, &fields))?);
+            }
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// A value of some type; the default where there is none.
+fn parsed<T: DeserializeOwned + Default>(table: &Table, name: &str) -> Result<T, BadFigure> {
+    let Some(value) = table.get(name) else { return Ok(T::default()) };
+    value.clone().try_into().map_err(|error: toml::de::Error| BadFigure(format!("{name}: {}", error.message())))
 }
 
 /// Tables are merged, with variants by their names too; everything else is replaced.
@@ -177,108 +148,64 @@ pub fn merge(into: &mut Table, changes: &Table) {
     }
 }
 
-/// Changes fields, or adds them to their sections.
-fn set(fields: &mut Fields, changes: &[(String, String, String)]) {
-    for change in changes {
-        match fields.iter_mut().find(|field| (&field.0, &field.1) == (&change.0, &change.1)) {
-            Some(field) => field.2.clone_from(&change.2),
-            None => fields.push(change.clone()),
-        }
-    }
-    // Sections in one piece each, in the order in which they came first.
-    let order: Vec<String> = fields.iter().map(|field| field.0.clone()).collect();
-    fields.sort_by_key(|field| order.iter().position(|section| *section == field.0));
-}
-
-/// The text of a single value.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Integer(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        Value::Boolean(truth) => Some(truth.to_string()),
-        _ => None,
+        Value::Array(_) | Value::Table(_) => None,
+        value => Some(value.to_string()),
     }
 }
 
-/// Sections of a table of runs.
 fn sections(table: &Table) -> impl Iterator<Item = (&String, &Table)> {
     let sections = table.iter().filter(|(name, _)| !OTHERS.contains(&name.as_str()));
     sections.filter_map(|(name, value)| value.as_table().map(|fields| (name, fields)))
 }
 
-/// The fields that have one value.
-fn fixed(table: &Table) -> Fields {
-    let of = |(section, fields): (&String, &Table)| {
-        let single = fields.iter().filter_map(|(name, value)| Some((section.clone(), name.clone(), scalar(value)?)));
-        single.collect::<Vec<_>>()
-    };
-    sections(table).flat_map(of).collect()
+/// The sections with the fields that have one value.
+fn fixed(table: &Table) -> Table {
+    let single = |fields: &Table| fields.clone().into_iter().filter(|(_, value)| scalar(value).is_some()).collect();
+    sections(table).map(|(section, fields)| (section.clone(), Value::Table(single(fields)))).collect()
 }
 
-/// The fields of a table of sections, which have one value each.
-fn fields_of(table: Option<&Value>) -> Result<Fields, String> {
-    match table {
-        None => Ok(Vec::new()),
-        Some(Value::Table(table)) => Ok(fixed(table)),
-        Some(_) => Err("`reference` is a table of fields, such as { flow.scheme = \"unlimited\" }".to_owned()),
-    }
-}
-
-/// Which combinations have other fields, and which.
-fn exceptions(table: &Table) -> Result<Vec<(Selection, Fields)>, String> {
-    let Some(list) = table.get("except") else { return Ok(Vec::new()) };
-    let wanted = || "`except` is a list of tables, each with `where` and fields".to_owned();
-    let each = list.as_array().ok_or_else(wanted)?.iter().map(|one| {
-        let table = one.as_table().ok_or_else(wanted)?;
-        let selection = table.get("where").ok_or_else(wanted)?.clone().try_into();
-        Ok((selection.map_err(|error: toml::de::Error| error.message().to_owned())?, fixed(table)))
-    });
-    each.collect()
+fn of_reference(table: &Table) -> Table {
+    table.get("reference").and_then(Value::as_table).map(fixed).unwrap_or_default()
 }
 
 /// The keys of a combination, its single fields, and what a function of `special/` makes of them.
-fn computed_keys(
-    function: &str,
-    fields: &[(String, String, String)],
-    mut keys: BTreeMap<String, Key>,
-) -> Result<BTreeMap<String, Key>, String> {
-    for (_, name, value) in fields {
-        keys.entry(name.clone()).or_insert_with(|| Key::new(value));
+fn computed_keys(function: &str, fields: &Table, mut keys: Keys) -> Result<Keys, BadFigure> {
+    for (name, value) in sections(fields).flat_map(|(_, fields)| fields) {
+        keys.entry(name.clone()).or_insert_with(|| Key::new(scalar(value).unwrap_or_default()));
     }
     let found = crate::special::point(function, &keys)?;
     keys.extend(found.into_iter().map(|(name, text)| (name.to_owned(), Key::new(text))));
     Ok(keys)
 }
 
-/// The axes: named variants first, in the order of the file, then lists.
-fn axes(table: &Table) -> Result<Vec<Axis>, String> {
+/// The axes by name: named variants first, in the order of the file, then lists.
+fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
     let mut axes = Vec::new();
-    if let Some(Value::Table(variants)) = table.get("variants") {
-        for (name, list) in variants {
-            let list = list.as_array().ok_or_else(|| format!("variants.{name} is a list of tables"))?;
-            let choices: Result<Vec<Choice>, String> = list.iter().map(|variant| choice(name, variant)).collect();
-            axes.push(Axis { name: name.clone(), choices: choices? });
-        }
+    for (name, list) in table.get("variants").and_then(Value::as_table).into_iter().flatten() {
+        let list = list.as_array().ok_or_else(|| format!("variants.{name} is a list of tables"))?;
+        let choices: Result<Vec<Choice>, BadFigure> = list.iter().map(|variant| choice(name, variant)).collect();
+        axes.push((name.clone(), choices?));
     }
     for (section, fields) in sections(table) {
         for (name, value) in fields {
             let Value::Array(values) = value else { continue };
             let choice = |value: &Value| {
-                let text =
-                    scalar(value).ok_or_else(|| format!("{section}.{name}: a list of single values is needed"))?;
-                let fields = vec![(section.clone(), name.clone(), text.clone())];
-                Ok(Choice { key: Key::new(text), labels: Vec::new(), fields, reference: Vec::new() })
+                let missing = || format!("{section}.{name}: a list of single values is needed");
+                let key = Key::new(scalar(value).ok_or_else(missing)?);
+                let field = Table::from_iter([(name.clone(), value.clone())]);
+                let fields = Table::from_iter([(section.clone(), Value::Table(field))]);
+                Ok(Choice { key, labels: Vec::new(), fields, reference: Table::new() })
             };
-            let choices: Result<Vec<Choice>, String> = values.iter().map(choice).collect();
-            axes.push(Axis { name: name.clone(), choices: choices? });
+            axes.push((name.clone(), values.iter().map(choice).collect::<Result<Vec<Choice>, BadFigure>>()?));
         }
     }
     Ok(axes)
 }
 
-/// A named variant.
-fn choice(axis: &str, variant: &Value) -> Result<Choice, String> {
+fn choice(axis: &str, variant: &Value) -> Result<Choice, BadFigure> {
     let table = variant.as_table().ok_or_else(|| format!("variants.{axis} is a list of tables"))?;
     let name = table.get("name").and_then(scalar).ok_or_else(|| format!("each of variants.{axis} has a `name`"))?;
     let others = table.iter().filter(|(label, _)| *label != "name");
@@ -286,19 +213,8 @@ fn choice(axis: &str, variant: &Value) -> Result<Choice, String> {
         let key = Key { of: Some(axis.to_owned()), ..Key::new(scalar(value)?) };
         Some((label.clone(), key))
     });
-    let reference = fields_of(table.get("reference"))?;
-    Ok(Choice { key: Key::new(name), labels: labels.collect(), fields: fixed(table), reference })
-}
-
-/// The choices of one combination; the last axis changes fastest.
-fn combination(axes: &[Axis], mut number: usize) -> Vec<&Choice> {
-    let mut chosen: Vec<&Choice> = Vec::new();
-    for axis in axes.iter().rev() {
-        chosen.push(&axis.choices[number % axis.choices.len()]);
-        number /= axis.choices.len();
-    }
-    chosen.reverse();
-    chosen
+    let (fields, reference) = (fixed(table), of_reference(table));
+    Ok(Choice { key: Key::new(name), labels: labels.collect(), fields, reference })
 }
 
 #[cfg(test)]
@@ -306,6 +222,13 @@ mod tests {
     use tidegate_sim::FlowChoice;
 
     use super::*;
+
+    #[test]
+    fn what_is_needed_is_said_in_large_units() {
+        let said = |bytes| Absent::Needs(bytes).to_string();
+        assert_eq!([6216, 130_536].map(said), ["needs 7 KiB", "needs 128 KiB"]);
+        assert_eq!([2_119_656, 1_600_000].map(said), ["needs 2 MiB", "needs 1.5 MiB"]);
+    }
 
     #[test]
     fn further_names_of_a_variant_are_its_own_in_each_form() {
@@ -322,9 +245,9 @@ mod tests {
         "#;
         let table: Table = toml::from_str(text).unwrap();
         let names = |scale| {
-            let grid = Grid::read("alltoall", &table, scale).unwrap();
+            let grid = read("alltoall", &table, scale).unwrap();
             let of = |place: &Place| ["job", "processes", "slots_per_peer"].map(|axis| place.keys[axis].text.clone());
-            grid.places.iter().map(|place| of(place).join(" ")).collect::<Vec<_>>()
+            grid.iter().map(|place| of(place).join(" ")).collect::<Vec<_>>()
         };
         assert_eq!(names(Scale::Full), ["smaller 64 16", "smaller 64 64", "larger 128 16", "larger 128 64"]);
         assert_eq!(names(Scale::Smallest), ["smaller 32 16", "smaller 32 64"]);
@@ -342,9 +265,9 @@ mod tests {
         "#;
         let table: Table = toml::from_str(text).unwrap();
         let repetitions = |scale| {
-            let grid = Grid::read("alltoall", &table, scale).unwrap();
-            let texts = grid.places.iter().map(|place| place.case.as_ref().unwrap().to_string());
-            texts.map(|text| text.contains("workload.repetitions = 2")).collect::<Vec<_>>()
+            let grid = read("alltoall", &table, scale).unwrap();
+            let texts = grid.iter().map(|place| place.case.as_ref().unwrap().text.clone());
+            texts.map(|text| text.contains("repetitions = 2")).collect::<Vec<_>>()
         };
         assert_eq!(repetitions(Scale::Full), [true, false]);
         assert_eq!(repetitions(Scale::Quick), [false, true]);
@@ -363,17 +286,17 @@ mod tests {
         "#;
         let table: Table = toml::from_str(text).unwrap();
         let most = |scale| {
-            let grid = Grid::read("one", &table, scale).unwrap();
+            let grid = read("one", &table, scale).unwrap();
             let most = |case: &Option<Case>| match case.as_ref().and_then(Case::flow) {
                 Some(FlowChoice::Posted { buffers, .. }) => buffers.per_connection_most,
                 _ => 0,
             };
-            grid.places.iter().map(|place| [most(&place.case), most(&place.reference)]).collect::<Vec<_>>()
+            grid.iter().map(|place| [most(&place.case), most(&place.reference)]).collect::<Vec<_>>()
         };
         assert_eq!(most(Scale::Full), [[1, 100], [200, 1000]]);
         assert_eq!(most(Scale::Smallest), [[1, 100], [20, 1000]]);
         let unknown = toml::from_str(&text.replace("scheme.growing", "scheme.grown")).unwrap();
-        assert!(Grid::read("one", &unknown, Scale::Smallest).unwrap_err().0.contains("has a `name`"));
+        assert!(read("one", &unknown, Scale::Smallest).err().unwrap().0.contains("has a `name`"));
     }
 
     #[test]
@@ -382,11 +305,11 @@ mod tests {
             computed = "slots_without_stall"
             variants.row = [{ name = "first", credit_slots = 2 }, { name = "second", credit_slots = 5 }]
         "#;
-        let grid = Grid::read("pairs", &toml::from_str(text).unwrap(), Scale::Full).unwrap();
-        assert!(grid.places.iter().all(|place| place.case.is_none()));
-        let found: Vec<&str> = grid.places.iter().map(|place| place.keys["by_equation"].text.as_str()).collect();
+        let grid = read("pairs", &toml::from_str(text).unwrap(), Scale::Full).unwrap();
+        assert!(grid.iter().all(|place| place.case.is_none()));
+        let found: Vec<&str> = grid.iter().map(|place| place.keys["by_equation"].text.as_str()).collect();
         assert_eq!(found, ["57", "49"]);
         let unknown = toml::from_str("computed = \"slots\"").unwrap();
-        assert!(Grid::read("pairs", &unknown, Scale::Full).unwrap_err().0.contains("special/ has no slots"));
+        assert!(read("pairs", &unknown, Scale::Full).err().unwrap().0.contains("special/ has no slots"));
     }
 }

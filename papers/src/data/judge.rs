@@ -1,24 +1,13 @@
-//! What a claim's `holds` says: two values and a judge between them. Each line is one test; all of a claim must hold.
-//!
-//! | test | it holds if |
-//! |---|---|
-//! | `A below B`, `A above B`, `A at_most B`, `A at_least B` | the comparison does |
-//! | `A equals B` | both are the same number |
-//! | `A within B..C` | B ≤ A ≤ C |
-//! | `A near B by C` | A is less than C percent of B from B |
-//! | `A rises`, `A falls` | each number of the list is above (below) the one before |
-//! | `A rises within C`, `A falls within C` | none is more than C below (above) the one before |
-//!
-//! A, B and C are arithmetic over the claim's values ([`super::expression`]). Of lists every place must hold; with
-//! `any` in front, one.
+//! What a claim's `holds` says: two values and a judge between them (`docs/add-a-figure.md`). Each line is a test; all
+//! of a claim must hold. Of lists every place must hold; with `any` in front, one.
 
-use super::expression::{BadExpression, Expression, by_place};
+use super::BadFigure;
+use super::expression::{self, Lookup, by_place};
 
-/// A word between two values, and what must hold.
-type Comparison = (&'static str, fn(f64, f64) -> bool);
+type Comparison = fn(f64, f64) -> bool;
 
-/// All of them.
-const COMPARISONS: &[Comparison] = &[
+/// Words between two values, and what must hold.
+const COMPARISONS: &[(&str, Comparison)] = &[
     ("below", |one, other| one < other),
     ("above", |one, other| one > other),
     ("at_most", |one, other| one <= other),
@@ -26,71 +15,47 @@ const COMPARISONS: &[Comparison] = &[
     ("equals", |one, other| one == other),
 ];
 
-/// Names and their values.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<Vec<f64>, BadExpression>;
-
 /// Whether a test holds.
-///
-/// # Errors
-/// If it is none, or names what does not exist.
-pub fn holds(test: &str, lookup: Lookup<'_>) -> Result<bool, BadExpression> {
-    let value = |text: &str| Expression::parse(text)?.evaluate(lookup);
+pub fn holds(test: &str, lookup: Lookup<'_>) -> Result<bool, BadFigure> {
+    let value = |text: &str| expression::value(text, lookup);
     let (is_any, test) = test.trim().strip_prefix("any ").map_or((false, test.trim()), |rest| (true, rest));
     let decide = |each: Vec<bool>| {
-        if each.is_empty() {
-            return false;
-        }
-        if is_any { each.contains(&true) } else { each.iter().all(|holds| *holds) }
+        Ok(!each.is_empty() && if is_any { each.contains(&true) } else { each.iter().all(|holds| *holds) })
     };
-    let words: Vec<&str> = test.split(' ').collect();
-    if let Some(place) = words.iter().position(|word| matches!(*word, "rises" | "falls")) {
-        let list = value(&words[..place].join(" "))?;
-        let sign = if words[place] == "rises" { 1.0 } else { -1.0 };
+    let bad = |what: &str| BadFigure(format!("`{test}`: {what}"));
+    for sign in [1.0, -1.0] {
+        let Some((list, rest)) = test.split_once(if sign > 0.0 { " rises" } else { " falls" }) else { continue };
+        let list = value(list)?;
         let steps = list.windows(2).map(|pair| sign * (pair[1] - pair[0]));
-        return match words[place + 1..] {
-            [] => Ok(decide(steps.map(|step| step > 0.0).collect())),
-            ["within", ref slack @ ..] => {
-                let slack = single(&value(&slack.join(" "))?)?;
-                Ok(decide(steps.map(|step| step >= -slack).collect()))
+        return match (rest, rest.strip_prefix(" within ")) {
+            ("", _) => decide(steps.map(|step| step > 0.0).collect()),
+            (_, Some(slack)) => {
+                let [slack] = value(slack)?[..] else { return Err(bad("one number is needed")) };
+                decide(steps.map(|step| step >= -slack).collect())
             }
-            _ => Err(BadExpression(format!("`{test}`: `within` and a number may follow"))),
+            _ => Err(bad("`within` and a number may follow")),
         };
     }
     if let Some((one, bounds)) = test.split_once(" within ") {
-        let (least, most) =
-            bounds.split_once("..").ok_or_else(|| BadExpression(format!("`{test}`: bounds are `A..B`")))?;
-        let (one, least, most) = (value(one)?, value(least)?, value(most)?);
-        let above = by_place(&one, &least, |one, least| f64::from(u8::from(one >= least)))?;
-        let below = by_place(&one, &most, |one, most| f64::from(u8::from(one <= most)))?;
-        return Ok(decide(above.iter().zip(&below).map(|(above, below)| above * below > 0.0).collect()));
+        let (least, most) = bounds.split_once("..").ok_or_else(|| bad("bounds are `A..B`"))?;
+        let one = value(one)?;
+        let above = by_place(&one, &value(least)?, |one, least| one >= least)?;
+        let below = by_place(&one, &value(most)?, |one, most| one <= most)?;
+        return decide(above.iter().zip(&below).map(|(above, below)| *above && *below).collect());
     }
     if let Some((one, other)) = test.split_once(" near ") {
-        let (other, percent) =
-            other.split_once(" by ").ok_or_else(|| BadExpression(format!("`{test}`: `by` and percent follow")))?;
-        let percent = single(&value(percent)?)?;
-        let apart = by_place(&value(one)?, &value(other)?, |one, other| 100.0 * (one / other - 1.0).abs())?;
-        return Ok(decide(apart.iter().map(|apart| *apart < percent).collect()));
+        let (other, percent) = other.split_once(" by ").ok_or_else(|| bad("`by` and percent follow"))?;
+        let [percent] = value(percent)?[..] else { return Err(bad("one number is needed")) };
+        let is_near = |one: f64, other: f64| 100.0 * (one / other - 1.0).abs() < percent;
+        return decide(by_place(&value(one)?, &value(other)?, is_near)?);
     }
     for (word, comparison) in COMPARISONS {
-        let Some((one, other)) = test.split_once(&format!(" {word} ")) else { continue };
-        let (one, other) = (value(one)?, value(other)?);
-        let pairs = match (one.len(), other.len()) {
-            (1, _) => other.iter().map(|other| comparison(one[0], *other)).collect(),
-            (_, 1) => one.iter().map(|one| comparison(*one, other[0])).collect(),
-            (a, b) if a == b => one.iter().zip(&other).map(|(one, other)| comparison(*one, *other)).collect(),
-            (a, b) => return Err(BadExpression(format!("`{test}`: a list of {a} numbers meets one of {b}"))),
-        };
-        return Ok(decide(pairs));
+        if let Some((one, other)) = test.split_once(&format!(" {word} ")) {
+            return decide(by_place(&value(one)?, &value(other)?, comparison)?);
+        }
     }
     let words = COMPARISONS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-    Err(BadExpression(format!("`{test}` has none of the judges {words}, within, near, rises, falls")))
-}
-
-fn single(values: &[f64]) -> Result<f64, BadExpression> {
-    match values {
-        [one] => Ok(*one),
-        _ => Err(BadExpression(format!("one number is needed, and there are {}", values.len()))),
-    }
+    Err(BadFigure(format!("`{test}` has none of the judges {words}, within, near, rises, falls")))
 }
 
 #[cfg(test)]
@@ -103,7 +68,7 @@ mod tests {
             "many" => Ok(vec![4.0, 9.0]),
             "saw" => Ok(vec![5.0, 4.0, 4.4, 1.0]),
             "none" => Ok(vec![]),
-            _ => Err(BadExpression(format!("no {name}"))),
+            _ => Err(BadFigure(format!("no {name}"))),
         };
         holds(test, &lookup).map_err(|error| error.0)
     }

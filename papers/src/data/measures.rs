@@ -6,9 +6,8 @@ use tidegate_message::Counter;
 use tidegate_sim::run_spec::did_you_mean;
 use tidegate_sim::{Carried, Measurement};
 
-use super::expression::BadExpression;
+use super::BadFigure;
 
-/// Expressions that have names of their own.
 pub const SHORT: &[(&str, &str)] = &[
     ("overhead", "100 * (time_us / reference.time_us - 1)"),
     ("delayed_percent", "100 * delayed"),
@@ -19,11 +18,10 @@ pub const SHORT: &[(&str, &str)] = &[
     ("credits_saved", "100 * (1 - credit_packets / max(beside.credit_packets, 1))"),
 ];
 
-/// Plain numbers of a measurement.
-type Plain = (&'static str, fn(&Measurement) -> f64);
+type Plain = fn(&Measurement) -> f64;
 
-/// All of them. Where a run has none of its kind they are 0.
-pub const PLAIN: &[Plain] = &[
+/// Plain numbers of a measurement. Where a run has none of its kind they are 0.
+pub const PLAIN: &[(&str, Plain)] = &[
     ("time_us", |run| run.time),
     ("credits_time_us", |run| run.credits_time),
     ("delayed", |run| run.delayed),
@@ -43,14 +41,8 @@ pub const PLAIN: &[Plain] = &[
     ("fabric.credit_packets", |run| of_fabric(run, |carried| carried.credit_packets)),
     ("fabric.windows", |run| of_fabric(run, |carried| carried.windows.len() as f64)),
     ("fabric.has_settled", |run| of_fabric(run, |carried| f64::from(u8::from(carried.has_settled)))),
-    ("fabric.windows_of_rate", |run| {
-        of_fabric(run, |carried| {
-            carried.at_five_percent.map_or(carried.windows.len() as f64, |stop| stop.windows.into())
-        })
-    }),
-    ("fabric.cumulative_windows", |run| {
-        of_fabric(run, |carried| carried.cumulative.map_or(0.0, |stop| stop.windows.into()))
-    }),
+    ("fabric.windows_of_rate", |run| of_fabric(run, windows_of_rate)),
+    ("fabric.cumulative_windows", |run| of_fabric(run, |it| it.cumulative.map_or(0.0, |stop| stop.windows.into()))),
     ("fabric.cumulative_rate", |run| of_fabric(run, |carried| carried.cumulative.map_or(0.0, |stop| stop.rate))),
     ("bulk.bandwidth", |run| run.bulk.as_ref().map_or(1.0, |bulk| bulk.bandwidth)),
     ("bulk.requests", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.requests as f64)),
@@ -76,8 +68,18 @@ fn of_spans(run: &Measurement, is_chosen: fn(usize, usize) -> bool) -> f64 {
     chosen.clone().sum::<f64>() / chosen.count().max(1) as f64
 }
 
+fn windows_of_rate(carried: &Carried) -> f64 {
+    carried.at_five_percent.map_or(carried.windows.len() as f64, |stop| stop.windows.into())
+}
+
 fn of_fabric(run: &Measurement, value: impl Fn(&Carried) -> f64) -> f64 {
     run.carried.as_ref().map_or(0.0, value)
+}
+
+/// What processes noted under a label, by rank.
+fn noted(run: &Measurement, label: &str) -> impl Iterator<Item = (u32, f64)> {
+    let of_label = run.notes.iter().filter(move |note| note.label.replace(' ', "_") == label);
+    of_label.map(|note| (note.rank, note.value))
 }
 
 /// Whether a measurement only stands for one, while runs are listed.
@@ -87,10 +89,7 @@ fn is_listed(run: &Measurement) -> bool {
 
 /// The measured value of that name: one of [`PLAIN`], `spent.ACTIVITY` in microseconds, `notes.LABEL` (the mean of what
 /// programs noted), or the name of a counter (docs/man/tidegate-counters.7), of all processes.
-///
-/// # Errors
-/// If nothing has that name: the text names what is near.
-pub fn value(run: &Measurement, name: &str) -> Result<f64, BadExpression> {
+pub fn value(run: &Measurement, name: &str) -> Result<f64, BadFigure> {
     if let Some((_, plain)) = PLAIN.iter().find(|(known, _)| *known == name) {
         return Ok(plain(run));
     }
@@ -101,31 +100,22 @@ pub fn value(run: &Measurement, name: &str) -> Result<f64, BadExpression> {
         return Ok(run.spent.get(activity).copied().unwrap_or(if is_listed(run) { 0.0 } else { f64::NAN }));
     }
     if let Some(label) = name.strip_prefix("notes.") {
-        let of_label = run.notes.iter().filter(|note| note.label.replace(' ', "_") == label).map(|note| note.value);
-        let (sum, count) = of_label.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+        let (sum, count) = noted(run, label).fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
         // Where nobody noted that, there is no number, so nothing holds of it.
         return Ok(if count > 0.0 || !is_listed(run) { sum / count } else { 1.0 });
     }
     let known = PLAIN.iter().map(|(known, _)| *known).chain(SHORT.iter().map(|(known, _)| *known));
     let known = known.chain(Counter::ALL.iter().map(|counter| counter.name()));
-    Err(BadExpression(format!("nothing that is measured is called {name}{}", did_you_mean(name, known))))
+    Err(BadFigure(format!("nothing that is measured is called {name}{}", did_you_mean(name, known))))
 }
 
-/// The numbers that processes noted, over those of the same processes in the run that this one is compared with:
-/// `mean.LABEL`, of all of them together, or `most.LABEL`, of the process for which it is most.
-///
-/// # Errors
-/// If it is neither.
-pub fn matched(run: &Measurement, reference: &Measurement, name: &str) -> Result<f64, BadExpression> {
-    let unknown = || BadExpression(format!("matched_{name}: matched_mean.LABEL or matched_most.LABEL is needed"));
+/// The numbers that processes noted, over those of the same processes in the reference: `mean.LABEL` or `most.LABEL`.
+pub fn matched(run: &Measurement, reference: &Measurement, name: &str) -> Result<f64, BadFigure> {
+    let unknown = || BadFigure(format!("matched_{name}: matched_mean.LABEL or matched_most.LABEL is needed"));
     let (how, label) = name.split_once('.').ok_or_else(unknown)?;
-    let noted = |run: &Measurement| -> BTreeMap<u32, f64> {
-        let of_label = run.notes.iter().filter(|note| note.label.replace(' ', "_") == label);
-        of_label.map(|note| (note.rank, note.value)).collect()
-    };
-    let others = noted(reference);
+    let [own, others] = [run, reference].map(|run| noted(run, label).collect::<BTreeMap<u32, f64>>());
     let both: Vec<(f64, f64)> =
-        noted(run).into_iter().filter_map(|(rank, value)| Some((value, *others.get(&rank)?))).collect();
+        own.into_iter().filter_map(|(rank, value)| Some((value, *others.get(&rank)?))).collect();
     match how {
         // While runs are only listed there are none.
         _ if both.is_empty() => Ok(1.0),
@@ -135,7 +125,6 @@ pub fn matched(run: &Measurement, reference: &Measurement, name: &str) -> Result
     }
 }
 
-/// What a short name stands for.
 pub fn written_out(name: &str) -> Option<&'static str> {
     SHORT.iter().find(|(short, _)| *short == name).map(|(_, whole)| *whole)
 }

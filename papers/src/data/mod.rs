@@ -1,13 +1,7 @@
-//! Figures that are files: a TOML file says what is run, what is drawn and what the paper claims, a Markdown file
-//! beside it explains what differs. No code knows a figure; what cannot be said in a file is in `special/`, registered
-//! by name.
-//!
-//! * `definition.rs`: the file as it is written; `grid.rs`: what it runs, `absent.rs`: and what not; `folder.rs`: where
-//!   files are;
-//! * `measures.rs`, `expression.rs`, `select.rs`: numbers taken from runs;
-//! * `judge.rs`, `claims.rs`: claims; `pictures.rs`, `tables.rs`, `text.rs`: what is shown.
+//! Figures that are files (`docs/add-a-figure.md`): `definition.rs` has them as they are written, `grid.rs` what is
+//! run, `folder.rs` where they are; `measures.rs`, `expression.rs`, `select.rs` take numbers from runs; `judge.rs`,
+//! `claims.rs` decide claims; `pictures.rs`, `tables.rs`, `text.rs` show. `special/` has what no file can say.
 
-mod absent;
 mod claims;
 mod definition;
 pub(crate) mod expression;
@@ -23,22 +17,22 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use tidegate_sim::SimulationError;
 use tidegate_sim::run_spec::did_you_mean;
 
-pub(crate) use definition::ValueOf;
-pub(crate) use folder::Figures;
-pub(crate) use points::{Point, Points, joined};
-pub(crate) use select::{Key, is_chosen};
+pub(crate) use definition::{Definition, Numbers, ValueOf};
+pub(crate) use folder::{Cause, PaperOf, read_papers, usual_folder};
+pub(crate) use points::{Point, Points};
+pub(crate) use select::{Key, Keys, is_chosen, joined};
 pub(crate) use text::Named;
 
-use crate::report::Findings;
+use crate::report::Report;
+use crate::run::Case;
 use crate::special;
-use crate::workshop::{Scale, Workshop};
-use definition::{Definition, PictureOf, TableOf};
-use expression::BadExpression;
-use grid::Grid;
+use crate::workshop::Workshop;
+use definition::{ClaimOf, TableOf};
 
 /// What is wrong with a figure's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,65 +44,55 @@ impl fmt::Display for BadFigure {
     }
 }
 
-impl From<BadExpression> for BadFigure {
-    fn from(error: BadExpression) -> Self {
-        BadFigure(error.0)
+impl<T: Into<String>> From<T> for BadFigure {
+    fn from(what: T) -> Self {
+        BadFigure(what.into())
     }
+}
+
+/// What a map has under a name; if nothing, the error names what is near.
+fn known<'a, T>(map: &'a BTreeMap<String, T>, what: &str, name: &str) -> Result<&'a T, BadFigure> {
+    let near = || did_you_mean(name, map.keys().map(String::as_str));
+    map.get(name).ok_or_else(|| BadFigure(format!("there is no {what} {name}{}", near())))
 }
 
 /// A figure: its file, and the sections of its explanations.
 #[derive(Debug)]
 pub struct Figure {
-    /// Its file.
     pub file: String,
-    definition: Definition,
-    /// By heading, each in one line.
+    pub definition: Definition,
     sections: BTreeMap<String, String>,
 }
 
 impl Figure {
     /// Reads a figure from the texts of its two files.
-    ///
-    /// # Errors
-    /// If the first is no figure.
     pub fn read(file: &str, toml: &str, markdown: &str) -> Result<Self, BadFigure> {
+        let bad = |what: String| BadFigure(format!("{file}: {what}"));
         let mut definition: Definition =
-            toml::from_str(toml).map_err(|error| BadFigure(format!("{file}: {}", error.to_string().trim_end())))?;
+            toml::from_str(toml).map_err(|error| bad(error.to_string().trim_end().to_owned()))?;
+        let Definition { id, title, section, claims, .. } = &definition;
+        let nameless = claims.iter().find(|claim| claim.says.is_empty()).map(|_| "claims.says");
+        let empty = [("id", id), ("title", title), ("section", section)].into_iter().find(|(_, text)| text.is_empty());
+        if let Some(missing) = empty.map(|(name, _)| name).or(nameless) {
+            return Err(bad(format!("`{missing}` is missing")));
+        }
         for (name, runs) in &mut definition.runs {
             let Some(toml::Value::String(with)) = runs.get("with") else { continue };
-            let common = definition.common.get(with).ok_or_else(|| {
-                let known = definition.common.keys().map(String::as_str);
-                BadFigure(format!("{file}: [runs.{name}]: there is no [common.{with}]{}", did_you_mean(with, known)))
-            })?;
-            let mut whole = common.clone();
+            let common = known(&definition.common, "[common] table", with);
+            let mut whole = common.map_err(|error| bad(format!("[runs.{name}]: {error}")))?.clone();
             grid::merge(&mut whole, runs);
             *runs = whole;
         }
         Ok(Figure { file: file.to_owned(), definition, sections: sections(markdown) })
     }
 
-    pub fn id(&self) -> &str {
-        &self.definition.id
+    /// The name of its files, without folder and ending.
+    pub fn stem(&self) -> &str {
+        Path::new(&self.file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
     }
 
-    pub fn title(&self) -> &str {
-        &self.definition.title
-    }
-
-    pub fn section(&self) -> &str {
-        &self.definition.section
-    }
-
-    /// The paper's sentence behind a statement, where the file has it.
-    pub fn quote_of(&self, statement: &str) -> Option<&str> {
-        let claim = self.definition.claims.iter().find(|claim| claim.says == statement)?;
-        Some(claim.quote.as_str()).filter(|quote| !quote.is_empty())
-    }
-
-    /// The heading of what explains that a statement differs.
-    pub fn cause_of(&self, statement: &str) -> Option<&str> {
-        let claim = self.definition.claims.iter().find(|claim| claim.says == statement)?;
-        [&claim.because, &claim.perhaps].into_iter().map(String::as_str).find(|heading| !heading.is_empty())
+    pub fn claim(&self, statement: &str) -> Option<&ClaimOf> {
+        self.definition.claims.iter().find(|claim| claim.says == statement)
     }
 
     /// Whether it has runs.
@@ -116,108 +100,70 @@ impl Figure {
         self.definition.runs.values().any(|runs| !runs.contains_key("computed"))
     }
 
-    /// Whether its time is that of a search, and kept.
-    pub fn is_searched(&self) -> bool {
-        self.definition.searched
-    }
-
-    /// Whether any of its runs has processes, which noise interrupts.
-    pub fn has_processes(&self) -> bool {
-        let others = ["fabric", "exchange", "bulk", "computed"];
-        self.definition.runs.values().any(|runs| !others.iter().any(|section| names(runs, section)))
-    }
-
-    /// A section of the explanations.
-    fn explanation(&self, heading: &str) -> Result<&str, BadFigure> {
-        self.sections.get(heading).map(String::as_str).ok_or_else(|| {
-            let known = self.sections.keys().map(String::as_str);
-            BadFigure(format!("the Markdown file has no section `{heading}`{}", did_you_mean(heading, known)))
-        })
-    }
-
-    /// Takes the runs of another figure beside its own, and that one's set-up if it has none.
-    fn take_runs(&mut self, others: BTreeMap<String, toml::Table>, setup: Option<String>) {
-        for (name, runs) in others {
-            self.definition.runs.entry(name).or_insert(runs);
+    /// A section of the explanations; without a heading there is none.
+    pub fn explanation(&self, heading: &str) -> Result<&str, BadFigure> {
+        if heading.is_empty() {
+            return Ok("");
         }
-        if let Some(setup) = setup {
-            self.sections.entry("Set-up".to_owned()).or_insert(setup);
-        }
+        known(&self.sections, "section", heading).map(String::as_str)
     }
 
-    /// What its runs show.
-    ///
-    /// # Errors
-    /// If the file is wrong, or a run fails.
-    pub fn findings(&self, workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    /// What its runs show: a report without what is known of the workshop.
+    pub fn findings(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
         let setup = |error: BadFigure| SimulationError::Setup(format!("{}: {error}", self.file));
         let mut grids = BTreeMap::new();
         for (name, table) in &self.definition.runs {
-            grids.insert(name.clone(), Grid::read(name, table, workshop.scale).map_err(setup)?);
+            grids.insert(name.clone(), grid::read(name, table, workshop.scale).map_err(setup)?);
         }
         let points = Points::run(workshop, &grids)?;
         let mut found = self.shown(&points, workshop).map_err(setup)?;
+        // Noise interrupts processes, and is nothing to runs without.
+        let mut cases = grids.values().flatten().filter_map(|place| place.case.as_ref());
+        found.noise_percent = if cases.any(Case::has_processes) { workshop.noise_percent } else { 0.0 };
         if let Some(name) = &self.definition.special {
-            let more = special::findings(name, workshop, &points)?;
-            found.figures.extend(more.figures);
-            found.tables.extend(more.tables);
-            found.facts.extend(more.facts);
+            found.figures.extend(special::pictures(name, &points).map_err(setup)?);
         }
         Ok(found)
     }
 
-    fn shown(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Findings, BadFigure> {
-        let pictures =
-            self.definition.pictures.iter().flat_map(PictureOf::each).map(|picture| pictures::drawn(&picture, points));
-        let text = |text: &str| self.filled(text, points);
-        let tables =
-            self.definition.tables.iter().flat_map(TableOf::each).map(|table| tables::filled(&table, points, &text));
-        Ok(Findings {
-            setup: self.setup(workshop.scale),
-            figures: pictures.collect::<Result<_, _>>()?,
-            tables: tables.collect::<Result<_, _>>()?,
+    fn shown(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Report, BadFigure> {
+        let Definition { id, title, section, pictures, tables, .. } = &self.definition;
+        let mut report = Report {
+            id: id.clone(),
+            title: title.clone(),
+            section: section.clone(),
+            setup: self.setup(workshop.scale.changes()),
             facts: self.facts(points, workshop)?,
-        })
+            ..Report::default()
+        };
+        // Once, or of each of several kinds of runs.
+        let each = |runs: &[String]| -> Vec<Option<String>> {
+            if runs.is_empty() { vec![None] } else { runs.iter().cloned().map(Some).collect() }
+        };
+        for (picture, runs) in
+            pictures.iter().flat_map(|of| each(&of.runs_each).into_iter().map(move |runs| (of, runs)))
+        {
+            let drawn = pictures::drawn(picture, runs.as_ref(), points);
+            report.figures.push(drawn.map_err(|error| BadFigure(format!("picture {}: {error}", picture.name)))?);
+        }
+        for (table, runs) in tables.iter().flat_map(|of| each(&of.runs_each).into_iter().map(move |runs| (of, runs))) {
+            let of = TableOf { runs: runs.or(table.runs.clone()), ..table.clone() };
+            let filled = tables::filled(&of, points, &|text| self.filled(text, points));
+            report.tables.push(filled.map_err(|error| BadFigure(format!("table {}: {error}", table.name)))?);
+        }
+        Ok(report)
     }
 
-    /// What was run, for readers: a section of the explanations, and what the form changes of it.
-    fn setup(&self, scale: Scale) -> String {
+    /// What was run, for readers: a section of the explanations, and what a reduced form changes of it.
+    pub fn setup(&self, forms: &[&str]) -> String {
         let whole = self.sections.get("Set-up").cloned().unwrap_or_default();
-        if scale == Scale::Full || !self.is_simulated() {
-            return whole;
-        }
-        let mut changes: BTreeMap<String, String> = BTreeMap::new();
-        for (runs, table) in &self.definition.runs {
-            for form in scale.changes() {
-                flatten(&format!("{runs}."), table.get(*form), &mut changes);
-            }
-        }
-        let list: Vec<String> = changes.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        format!("{whole} The {} form is reduced: {}.", scale.name(), list.join("; "))
-    }
-}
-
-/// Whether a table, or one in it, such as a variant, has a key of that name.
-fn names(table: &toml::Table, key: &str) -> bool {
-    let below = |value: &toml::Value| match value {
-        toml::Value::Table(table) => names(table, key),
-        toml::Value::Array(each) => each.iter().filter_map(toml::Value::as_table).any(|table| names(table, key)),
-        _ => false,
-    };
-    table.contains_key(key) || table.values().any(below)
-}
-
-/// All single values and lists of a table, by their path.
-fn flatten(path: &str, value: Option<&toml::Value>, into: &mut BTreeMap<String, String>) {
-    match value {
-        Some(toml::Value::Table(table)) => {
-            for (name, value) in table {
-                let below = if value.is_table() { format!("{path}{name}.") } else { format!("{path}{name}") };
-                flatten(&below, Some(value), into);
-            }
-        }
-        Some(value) => drop(into.insert(path.to_owned(), value.to_string())),
-        None => {}
+        let (Some(form), true) = (forms.last(), self.is_simulated()) else { return whole };
+        let of_runs = |(name, runs): (&String, &toml::Table)| {
+            let changes = forms.iter().filter_map(|form| runs.get(*form)).map(toml::Value::to_string);
+            format!("{name}: {}", changes.collect::<Vec<_>>().join(", then "))
+        };
+        let list: Vec<String> = self.definition.runs.iter().map(of_runs).collect();
+        format!("{whole} The {form} form is reduced: {}.", list.join("; "))
     }
 }
 

@@ -1,79 +1,101 @@
 //! A figure's pictures.
 
-use std::collections::BTreeMap;
-
 use tidegate_sim::{Estimate, FlowChoice};
 
 use super::BadFigure;
-use super::definition::{PictureOf, SeriesOf};
-use super::points::{Point, Points, Slice, abscissa, combinations, common, grouped, key, named};
-use super::select::{Key, both, selecting};
-use crate::report::{self, AsPoint, Figure, REFERENCE, Series, SeriesKind, Spread};
+use super::definition::{Numbers, PictureOf, SeriesOf};
+use super::points::{Point, Points, abscissa, combinations, common, grouped, named};
+use super::select::{both, key, selecting};
+use crate::report::{self, Figure, REFERENCE, Series, SeriesKind};
 
-/// The picture with its curves.
-pub fn drawn(picture: &PictureOf, points: &Points) -> Result<Figure, BadFigure> {
-    let mut categories = Vec::new();
-    let (mut series, mut all) = (Vec::new(), Vec::new());
-    let repeated = repeated(picture, points)?;
-    for of in &repeated {
-        if !of.of.is_empty() {
-            all.extend(points.chosen(slice(of))?);
+/// The picture with its curves, of the runs of that name if they are not named otherwise.
+pub fn drawn(picture: &PictureOf, runs: Option<&String>, points: &Points) -> Result<Figure, BadFigure> {
+    let mut repeated: Vec<SeriesOf> = picture.series.clone();
+    repeated.iter_mut().filter(|_| runs.is_some()).for_each(|of| of.numbers.runs = runs.cloned());
+    let measured = |of: &&SeriesOf| !of.numbers.of.is_empty();
+    if !picture.series_by.is_empty() {
+        let mut places = Vec::new();
+        for of in repeated.iter().filter(measured) {
+            places.extend(points.places(of.numbers.runs.as_deref(), &of.numbers.r#where)?);
         }
-        series.extend(
-            curves(of, points, picture.bars.then_some(&mut categories))
-                .map_err(|error| BadFigure(format!("picture {}, series \"{}\": {error}", picture.name, of.name)))?,
-        );
+        let groups = combinations(places, &picture.series_by)?;
+        repeated = groups
+            .iter()
+            .flat_map(|group| repeated.iter().map(move |of| (group, of)))
+            .map(|(group, of)| {
+                let selection = both(&of.numbers.r#where, &selecting(group));
+                SeriesOf { numbers: Numbers { r#where: selection, ..of.numbers.clone() }, ..of.clone() }
+            })
+            .collect();
     }
-    let spread = if picture.series.iter().any(|of| of.extremes) { Spread::Extremes } else { Spread::default() };
+    let (mut series, mut all, mut categories) = (Vec::new(), Vec::new(), Vec::new());
+    for of in &repeated {
+        if measured(&of) {
+            all.extend(points.chosen(of.numbers.runs.as_deref(), &of.numbers.r#where)?);
+        }
+        let found = curves(of, points, picture.bars.then_some(&mut categories));
+        series.extend(found.map_err(|error| BadFigure(format!("series \"{}\": {error}", of.name)))?);
+    }
+    if !picture.mean_panel.is_empty() {
+        series.splice(0..0, means(&series, &picture.mean_panel));
+    }
+    let common = common(&all);
     Ok(Figure {
-        name: named(&picture.name, &common(&all)),
-        title: named(&picture.title, &common(&all)),
+        name: named(&picture.name, &common),
+        title: named(&picture.title, &common),
         x_axis: picture.x_axis.clone(),
         y_axis: picture.y_axis.clone(),
         series,
-        spread,
         categories,
         is_computed: !all.is_empty() && all.iter().all(|point| point.is_computed),
+        ..Figure::default()
     })
 }
 
-/// The series, each of them once for each value of some axes.
-fn repeated(picture: &PictureOf, points: &Points) -> Result<Vec<SeriesOf>, BadFigure> {
-    if picture.series_by.is_empty() {
-        return Ok(picture.series.clone());
+/// The geometric means of curves of one name over all panels, at each abscissa where all of these have a point.
+fn means(series: &[Series], panel: &str) -> Vec<Series> {
+    let (mut means, mut panels): (Vec<Series>, Vec<&str>) = (Vec::new(), Vec::new());
+    series.iter().filter(|of| of.kind == SeriesKind::Found).for_each(|of| panels.push(&of.panel));
+    panels.sort_unstable();
+    panels.dedup();
+    for first in series {
+        if means.iter().any(|known| known.name == first.name) {
+            continue;
+        }
+        let alike: Vec<&Series> = series.iter().filter(|other| other.name == first.name).collect();
+        if alike.len() < panels.len() {
+            continue;
+        }
+        let mean = |point: &report::Point| {
+            let each: Option<Vec<f64>> = alike.iter().map(|series| series.at(point.x)).collect();
+            Some((point.x, (each?.iter().map(|y| y.ln()).sum::<f64>() / alike.len() as f64).exp()))
+        };
+        let points = Series::new("", first.points.iter().filter_map(mean)).points;
+        means.push(Series { points, panel: panel.to_owned(), ..first.clone() });
     }
-    let mut all = Vec::new();
-    for of in picture.series.iter().filter(|of| !of.of.is_empty()) {
-        all.extend(points.places(slice(of))?);
-    }
-    let groups = combinations(&all, &picture.series_by)?;
-    let of_group = |group: &BTreeMap<String, Key>, of: &SeriesOf| SeriesOf {
-        r#where: both(&of.r#where, &selecting(group)),
-        ..of.clone()
-    };
-    Ok(groups.iter().flat_map(|group| picture.series.iter().map(move |of| of_group(group, of))).collect())
+    means
 }
 
-/// The points that a series is of.
-fn slice(of: &SeriesOf) -> Slice<'_> {
-    Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &of.beside }
-}
-
-/// The curves that a series describes.
 fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String>>) -> Result<Vec<Series>, BadFigure> {
-    if let Some(function) = &of.computed {
-        let found = crate::special::curve(function, points).map_err(BadFigure)?;
-        return Ok(vec![Series::new(&of.name, found).in_panel(&of.panel)]);
+    let kind = match (&of.computed, of.bound) {
+        (Some(_), _) => SeriesKind::Found,
+        (None, false) => SeriesKind::Paper,
+        (None, true) => SeriesKind::Bound,
+    };
+    let given: Vec<(f64, f64)> = match &of.computed {
+        Some(function) => crate::special::curve(function, points)?,
+        None => of.paper.iter().map(|[x, y]| (*x, *y)).collect(),
+    };
+    let given_in = |panel: String| {
+        let series = Series::new(&of.name, given.iter().copied());
+        Series { kind, panel, scheme: of.scheme.clone(), ..series }
+    };
+    if !given.is_empty() && of.by.is_empty() {
+        return Ok(vec![given_in(of.panel.clone())]);
     }
-    let paper = || Series::paper(&of.name, &of.scheme, of.paper.iter().map(|[x, y]| (*x, *y)));
-    if !of.paper.is_empty() && of.by.is_empty() {
-        return Ok(vec![paper().in_panel(&of.panel)]);
-    }
-    let slice = slice(of);
-    let groups = grouped(points.places(slice)?, &of.by)?;
-    if !of.paper.is_empty() {
-        let panels = groups.iter().map(|(_, group)| named(&of.panel, &group[0].keys));
-        return Ok(panels.map(|panel| paper().in_panel(panel)).collect());
+    let groups = grouped(points.places(of.numbers.runs.as_deref(), &of.numbers.r#where)?, &of.by)?;
+    if !given.is_empty() {
+        return Ok(groups.iter().map(|(_, group)| given_in(named(&of.panel, &group[0].keys))).collect());
     }
     let mut curves = Vec::new();
     for (_, group) in groups {
@@ -83,16 +105,16 @@ fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String
                 Some(categories) => category(&key(&point.keys, &of.x)?.text, categories),
                 None => abscissa(point, &of.x)?,
             };
-            let estimate = points.estimate(slice, point, &of.of)?;
+            let estimate = points.estimate(&of.numbers, point)?;
             match places.iter_mut().find(|place| place.0 == x) {
                 Some(place) => place.1.push(estimate),
                 None => places.push((x, vec![estimate])),
             }
         }
         places.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let drawn = places.iter().map(|(x, each)| at(*x, each, of.extremes));
-        let first = group[0];
-        let mut series = Series::of(named(&of.name, &first.keys), drawn).in_panel(named(&of.panel, &first.keys));
+        let drawn = places.iter().map(|(x, each)| report::Point::of(*x, &Estimate::mean_of(each)));
+        let keys = &group[0].keys;
+        let mut series = Series { panel: named(&of.panel, keys), ..Series::of(named(&of.name, keys), drawn) };
         style(&mut series, of, &group);
         curves.push(series);
     }
@@ -108,19 +130,6 @@ fn category(text: &str, categories: &mut Vec<String>) -> f64 {
     place as f64
 }
 
-/// A point of a curve, the mean of what stands at its place.
-fn at(x: f64, each: &[Estimate], extremes: bool) -> report::Point {
-    let mut point = Estimate::mean_of(each).point(x);
-    if extremes {
-        let means = each.iter().map(Estimate::mean);
-        let bounds =
-            means.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), mean| (least.min(mean), most.max(mean)));
-        point.range = Some(bounds);
-    }
-    point
-}
-
-/// How a curve is drawn: as that of its scheme.
 fn style(series: &mut Series, of: &SeriesOf, group: &[&Point]) {
     let of_flow = |flow: FlowChoice| match flow {
         FlowChoice::Unlimited => (REFERENCE.to_owned(), false),
@@ -128,18 +137,13 @@ fn style(series: &mut Series, of: &SeriesOf, group: &[&Point]) {
             (scheme.to_string(), piggyback)
         }
     };
-    let mut flows = group.iter().filter_map(|point| point.flow.map(of_flow));
-    if let Some((scheme, piggyback)) = flows.next()
-        && flows.all(|other| other.0 == scheme)
-    {
-        (series.scheme, series.piggyback) = (scheme, piggyback);
+    let flows: Vec<(String, bool)> = group.iter().filter_map(|point| point.flow.map(of_flow)).collect();
+    if let Some(flow) = flows.first().filter(|first| flows.iter().all(|flow| flow.0 == first.0)) {
+        (series.scheme, series.piggyback) = flow.clone();
     }
-    match of.scheme.as_str() {
-        "" => {}
-        "-" => (series.scheme, series.piggyback) = (String::new(), false),
-        scheme if series.scheme == scheme => {}
-        scheme => (series.scheme, series.piggyback) = (scheme.to_owned(), false),
+    let wanted = of.scheme.trim_start_matches('-');
+    if !of.scheme.is_empty() && series.scheme != wanted {
+        (series.scheme, series.piggyback) = (wanted.to_owned(), false);
     }
     series.piggyback = of.piggyback.unwrap_or(series.piggyback);
-    series.kind = SeriesKind::Found;
 }

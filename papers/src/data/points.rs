@@ -2,29 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_sim::run_spec::did_you_mean;
 use tidegate_sim::{Estimate, FlowChoice, Measurement, SimulationError};
 
-use super::BadFigure;
-use super::absent::Absent;
-use super::definition::{Selection, ValueOf};
-use super::expression::{BadExpression, Expression};
-use super::grid::Grid;
+use super::definition::{Numbers, Selection, ValueOf};
+use super::grid::{Absent, Place};
 use super::measures;
-use super::select::{Key, Take, is_chosen};
+use super::select::{Key, Keys, Take, is_chosen, joined, key};
 use super::text::Named;
-use crate::run::case::Case;
-use crate::runs::Runs;
-use crate::workshop::Workshop;
+use super::{BadFigure, expression, known};
+use crate::run::Case;
+use crate::workshop::{Runs, Workshop};
 
-/// A point with its runs.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its value on each axis.
-    pub keys: BTreeMap<String, Key>,
+    pub keys: Keys,
     /// With every seed; of a point that is computed one that stands for none.
     pub runs: Runs,
-    /// Those that it is compared with.
     pub reference: Option<Runs>,
     /// Its flow control, if it is a job.
     pub flow: Option<FlowChoice>,
@@ -41,23 +34,13 @@ impl Point {
     }
 }
 
-/// The points of all grids, by the grid's name.
 #[derive(Clone, Debug, Default)]
 pub struct Points(BTreeMap<String, Vec<Point>>);
 
-/// Which points a number is of.
-#[derive(Clone, Copy, Debug)]
-pub struct Slice<'a> {
-    pub runs: Option<&'a str>,
-    pub selection: &'a Selection,
-    pub beside: &'a Selection,
-}
-
 impl Points {
-    /// Runs all points.
-    pub fn run(workshop: &Workshop<'_>, grids: &BTreeMap<String, Grid>) -> Result<Self, SimulationError> {
+    pub fn run(workshop: &Workshop<'_>, grids: &BTreeMap<String, Vec<Place>>) -> Result<Self, SimulationError> {
         let mut cases = Vec::new();
-        for place in grids.values().flat_map(|grid| &grid.places) {
+        for place in grids.values().flatten() {
             cases.extend(place.case.clone());
             cases.extend(place.reference.clone());
         }
@@ -65,7 +48,7 @@ impl Points {
         let mut next = || runs.next().expect("a result for every case");
         let mut points = BTreeMap::new();
         for (name, grid) in grids {
-            let of = grid.places.iter().map(|place| Point {
+            let of = grid.iter().map(|place| Point {
                 keys: place.keys.clone(),
                 flow: place.case.as_ref().and_then(Case::flow),
                 runs: place.case.as_ref().map_or_else(Runs::none, |_| next()),
@@ -79,31 +62,25 @@ impl Points {
     }
 
     /// All points of a grid; of the only one, if none is named.
-    pub fn of(&self, runs: Option<&str>) -> Result<&[Point], BadExpression> {
+    pub fn of(&self, runs: Option<&str>) -> Result<&[Point], BadFigure> {
         match (runs, self.0.len()) {
-            (Some(name), _) => self.0.get(name).map(Vec::as_slice).ok_or_else(|| {
-                BadExpression(format!(
-                    "there are no runs {name}{}",
-                    did_you_mean(name, self.0.keys().map(String::as_str))
-                ))
-            }),
+            (Some(name), _) => known(&self.0, "runs", name).map(Vec::as_slice),
             (None, 1) => Ok(self.0.values().next().map_or(&[], Vec::as_slice)),
-            (None, _) => Err(BadExpression("there are several kinds of runs: `runs` says which are meant".to_owned())),
+            (None, _) => Err("there are several kinds of runs: `runs` says which are meant".into()),
         }
     }
 
-    /// Those of a slice that are not left out.
-    pub fn chosen(&self, slice: Slice<'_>) -> Result<Vec<&Point>, BadExpression> {
-        let mut chosen = self.places(slice)?;
+    pub fn chosen(&self, runs: Option<&str>, selection: &Selection) -> Result<Vec<&Point>, BadFigure> {
+        let mut chosen = self.places(runs, selection)?;
         chosen.retain(|point| point.absent.is_none());
         Ok(chosen)
     }
 
-    /// All of a slice, with those that are left out.
-    pub fn places(&self, slice: Slice<'_>) -> Result<Vec<&Point>, BadExpression> {
+    /// All of a selection, with those that are left out.
+    pub fn places(&self, runs: Option<&str>, selection: &Selection) -> Result<Vec<&Point>, BadFigure> {
         let mut chosen = Vec::new();
-        for point in self.of(slice.runs)? {
-            if is_chosen(&point.keys, slice.selection)? {
+        for point in self.of(runs)? {
+            if is_chosen(&point.keys, selection)? {
                 chosen.push(point);
             }
         }
@@ -111,78 +88,75 @@ impl Points {
     }
 
     /// The point that differs from this one by these values of axes.
-    fn beside(&self, runs: Option<&str>, point: &Point, change: &Selection) -> Result<Option<&Point>, BadExpression> {
+    fn beside(&self, runs: Option<&str>, point: &Point, change: &Selection) -> Result<Option<&Point>, BadFigure> {
         if change.is_empty() {
             return Ok(None);
         }
-        for other in self.of(runs)?.iter().filter(|other| other.absent.is_none()) {
+        for other in self.chosen(runs, change)? {
             let is_changed = |axis: &String, key: &Key| change.contains_key(key.of.as_ref().unwrap_or(axis));
             let mut alike = point.keys.iter().filter(|(axis, key)| !is_changed(axis, key));
-            if is_chosen(&other.keys, change)? && alike.all(|(axis, key)| other.keys.get(axis) == Some(key)) {
+            if alike.all(|(axis, key)| other.keys.get(axis) == Some(key)) {
                 return Ok(Some(other));
             }
         }
-        Err(BadExpression(format!("no point is beside {:?} with {change:?}", texts(&point.keys))))
+        let texts = point.keys.values().map(|key| key.text.as_str()).collect::<Vec<_>>();
+        Err(BadFigure(format!("no point is beside {texts:?} with {change:?}")))
     }
 
-    /// An expression at a point, with each seed.
-    pub fn estimate(&self, slice: Slice<'_>, point: &Point, of: &str) -> Result<Estimate, BadExpression> {
-        let expression = Expression::parse(of)?;
-        let beside = self.beside(slice.runs, point, slice.beside)?;
-        let mut each = Vec::new();
-        for seed in 0..point.runs.0.len() {
-            let lookup = |name: &str| measured(point, beside, seed, name).map(|value| vec![value]);
-            each.push(expression.evaluate(&lookup)?.first().copied().unwrap_or(f64::NAN));
-        }
-        Ok(Estimate::new(each))
+    /// What numbers are made of at a point, with each seed.
+    pub fn estimate(&self, numbers: &Numbers, point: &Point) -> Result<Estimate, BadFigure> {
+        let beside = self.beside(numbers.runs.as_deref(), point, &numbers.beside)?;
+        let of_seed = |seed| expression::number(&numbers.of, &|name| measured(point, beside, seed, name));
+        let each = (0..point.runs.0.len()).map(of_seed);
+        Ok(Estimate::new(each.collect::<Result<Vec<f64>, _>>()?))
     }
 
-    /// The numbers of a value.
     pub fn value(&self, value: &ValueOf) -> Result<Named, BadFigure> {
         if let Some(function) = &value.computed {
-            return crate::special::computed(function, self, value).map_err(BadFigure);
+            return crate::special::computed(function, self, value);
         }
-        if !value.numbers.is_empty() {
-            return Ok(Named { keys: Vec::new(), numbers: value.numbers.clone() });
+        let numbers = &value.numbers_of;
+        match (value.numbers.is_empty(), numbers.of.is_empty()) {
+            (false, _) => return Ok(Named { keys: Vec::new(), numbers: value.numbers.clone() }),
+            (true, true) => return Err(BadFigure("a value has `of`, `numbers` or `computed`".to_owned())),
+            (true, false) => {}
         }
-        let of =
-            value.of.as_deref().ok_or_else(|| BadFigure("a value has `of`, `numbers` or `computed`".to_owned()))?;
-        let take = value.take.as_deref().map_or(Ok(Take::Mean), Take::parse)?;
-        let slice = Slice { runs: value.runs.as_deref(), selection: &value.r#where, beside: &value.beside };
-        let of_seeds = value.of_seeds.as_deref().map(Take::parse).transpose()?;
-        let number = |point: &Point, along: &Option<String>| -> Result<(f64, f64), BadFigure> {
-            let each = self.estimate(slice, point, of)?;
-            let y = of_seeds.map_or(each.mean(), |take| take.of(&numbered(each.each())));
-            Ok((place(point, along)?, y))
-        };
         let mut named = Named::default();
-        for (name, points) in grouped(self.chosen(slice)?, &value.each)? {
-            let numbers: Result<Vec<(f64, f64)>, BadFigure> = match &value.first {
-                None => points.iter().map(|point| number(point, &value.along)).collect(),
-                Some(first) => {
-                    let take = first.take.as_deref().map_or(Ok(Take::Mean), Take::parse)?;
-                    let of_part = |(_, part): (String, Vec<&Point>)| {
-                        let numbers: Result<Vec<_>, BadFigure> =
-                            part.iter().map(|point| number(point, &first.along)).collect();
-                        Ok((place(part[0], &value.along)?, taken(take, &numbers?, first.along.is_some())))
-                    };
-                    grouped(points, &first.each)?.into_iter().map(of_part).collect()
-                }
-            };
+        for (name, points) in grouped(self.chosen(numbers.runs.as_deref(), &numbers.r#where)?, &value.each)? {
             named.keys.push(name);
-            named.numbers.push(taken(take, &numbers?, value.along.is_some()));
+            named.numbers.push(self.number(value, value, points)?);
         }
         Ok(named)
     }
+
+    /// One number of several points, in the way of a value or of what it does `first`.
+    fn number(&self, value: &ValueOf, way: &ValueOf, points: Vec<&Point>) -> Result<f64, BadFigure> {
+        let Numbers { take, along, .. } = &way.numbers_of;
+        let of_point = |point: &Point| -> Result<(f64, f64), BadFigure> {
+            let each = self.estimate(&value.numbers_of, point)?;
+            let seeds: Vec<(f64, f64)> = (0..).map(f64::from).zip(each.each().iter().copied()).collect();
+            Ok((place(point, along)?, value.of_seeds.of(&seeds)))
+        };
+        let each: Vec<(f64, f64)> = match &way.first {
+            None => points.into_iter().map(of_point).collect::<Result<_, _>>()?,
+            Some(first) => {
+                let parts = grouped(points, &first.each)?.into_iter();
+                let of_part = |(_, part): (String, Vec<&Point>)| {
+                    Ok::<_, BadFigure>((place(part[0], along)?, self.number(value, first, part)?))
+                };
+                parts.map(of_part).collect::<Result<_, _>>()?
+            }
+        };
+        Ok(taken(*take, &each, along.is_some()))
+    }
 }
 
-/// Where along an axis a point is.
-fn place(point: &Point, along: &Option<String>) -> Result<f64, BadExpression> {
+pub fn place(point: &Point, along: &Option<String>) -> Result<f64, BadFigure> {
     along.as_ref().map_or(Ok(0.0), |axis| Ok(key(&point.keys, axis)?.number.unwrap_or(f64::NAN)))
 }
 
 /// Points by the values of some axes, in the order in which these come.
-pub fn grouped<'a>(points: Vec<&'a Point>, axes: &[String]) -> Result<Vec<(String, Vec<&'a Point>)>, BadExpression> {
+pub fn grouped<'a>(points: Vec<&'a Point>, axes: &[String]) -> Result<Vec<(String, Vec<&'a Point>)>, BadFigure> {
     let mut groups: Vec<(String, Vec<&Point>)> = Vec::new();
     for point in points {
         let name = joined(&point.keys, axes)?;
@@ -195,80 +169,44 @@ pub fn grouped<'a>(points: Vec<&'a Point>, axes: &[String]) -> Result<Vec<(Strin
 }
 
 /// All combinations of the values of some axes, in the order in which points have them; one without any for no axes.
-pub fn combinations(points: &[&Point], axes: &[String]) -> Result<Vec<BTreeMap<String, Key>>, BadExpression> {
-    let mut all: Vec<BTreeMap<String, Key>> = Vec::new();
-    for point in points {
-        let mut keys = BTreeMap::new();
-        for axis in axes {
-            keys.insert(axis.clone(), key(&point.keys, axis)?.clone());
-        }
-        if !all.iter().any(|known| texts(known) == texts(&keys)) {
-            all.push(keys);
-        }
-    }
-    Ok(all)
-}
-
-/// Numbers with their places in the list.
-fn numbered(numbers: &[f64]) -> Vec<(f64, f64)> {
-    numbers.iter().enumerate().map(|(place, number)| (place as f64, *number)).collect()
+pub fn combinations(points: Vec<&Point>, axes: &[String]) -> Result<Vec<Keys>, BadFigure> {
+    let of = |point: &Point| axes.iter().map(|axis| (axis.clone(), point.keys[axis].clone())).collect();
+    Ok(grouped(points, axes)?.iter().map(|(_, group)| of(group[0])).collect())
 }
 
 /// One number of many; of several at one place along the axis the mean counts.
 fn taken(take: Take, points: &[(f64, f64)], is_along: bool) -> f64 {
-    if is_along { take.of(&merged(points)) } else { take.of(points) }
-}
-
-/// Points by place, ascending; of several at one place the mean.
-fn merged(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if !is_along {
+        return take.of(points);
+    }
     let mut places: Vec<f64> = points.iter().map(|point| point.0).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
     let mean = |place: f64| {
-        let at: Vec<f64> = points.iter().filter(|point| point.0 == place).map(|point| point.1).collect();
-        at.iter().sum::<f64>() / at.len().max(1) as f64
+        let at: Vec<(f64, f64)> = points.iter().filter(|point| point.0 == place).copied().collect();
+        (place, Take::default().of(&at))
     };
-    places.into_iter().map(|place| (place, mean(place))).collect()
-}
-
-/// The value of an axis.
-pub fn key<'a>(keys: &'a BTreeMap<String, Key>, axis: &str) -> Result<&'a Key, BadExpression> {
-    keys.get(axis).ok_or_else(|| {
-        BadExpression(format!("there is no axis {axis}{}", did_you_mean(axis, keys.keys().map(String::as_str))))
-    })
-}
-
-/// The values of some axes, in one text.
-pub fn joined(keys: &BTreeMap<String, Key>, axes: &[String]) -> Result<String, BadExpression> {
-    let each: Result<Vec<&str>, _> = axes.iter().map(|axis| key(keys, axis).map(|key| key.text.as_str())).collect();
-    Ok(each?.join(" "))
+    take.of(&places.into_iter().map(mean).collect::<Vec<_>>())
 }
 
 /// A text in which `{axis}` stands for the value of an axis.
-pub fn named(text: &str, keys: &BTreeMap<String, Key>) -> String {
+pub fn named(text: &str, keys: &Keys) -> String {
     keys.iter().fold(text.to_owned(), |text, (axis, key)| text.replace(&format!("{{{axis}}}"), &key.text))
 }
 
-/// The keys that all points have in common.
-pub fn common(points: &[&Point]) -> BTreeMap<String, Key> {
+pub fn common(points: &[&Point]) -> Keys {
     let mut keys = points.first().map(|point| point.keys.clone()).unwrap_or_default();
     keys.retain(|axis, key| points.iter().all(|point| point.keys.get(axis) == Some(&*key)));
     keys
 }
 
-fn texts(keys: &BTreeMap<String, Key>) -> BTreeMap<&str, &str> {
-    keys.iter().map(|(axis, key)| (axis.as_str(), key.text.as_str())).collect()
-}
-
 /// What a name stands for at a point, with one seed.
-fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> Result<f64, BadExpression> {
-    let of = |runs: &Runs, name: &str| {
-        let run: Option<&Measurement> = runs.0.get(seed).map(std::convert::AsRef::as_ref);
-        run.map_or(Ok(f64::NAN), |run| measures::value(run, name))
-    };
+fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> Result<f64, BadFigure> {
+    let run = |runs: &Runs| -> Option<std::sync::Arc<Measurement>> { runs.0.get(seed).cloned() };
+    let of = |runs: &Runs, name: &str| run(runs).map_or(Ok(f64::NAN), |run| measures::value(&run, name));
     if let Some(name) = name.strip_prefix("matched_") {
-        let reference = point.reference.as_ref().and_then(|runs| runs.0.get(seed)).zip(point.runs.0.get(seed));
-        return reference.map_or(Ok(f64::NAN), |(reference, run)| measures::matched(run, reference, name));
+        let both = point.reference.as_ref().and_then(run).zip(run(&point.runs));
+        return both.map_or(Ok(f64::NAN), |(reference, run)| measures::matched(&run, &reference, name));
     }
     if name == "flow.slots_per_peer" {
         let Some(FlowChoice::Mailbox { slots_per_peer, .. }) = point.flow else { return Ok(0.0) };
@@ -281,35 +219,28 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
         return Ok(key(&point.keys, axis)?.number.unwrap_or(f64::NAN));
     }
     if let Some(name) = name.strip_prefix("beside.") {
-        let beside =
-            beside.ok_or_else(|| BadExpression(format!("beside.{name}: `beside` says which point that is")))?;
-        return measured(beside, None, seed, name);
+        let missing = || BadFigure(format!("beside.{name}: `beside` says which point that is"));
+        return measured(beside.ok_or_else(missing)?, None, seed, name);
     }
     if let Some(name) = name.strip_prefix("reference.") {
-        let reference = point.reference.as_ref();
-        let reference =
-            reference.ok_or_else(|| BadExpression(format!("reference.{name}: the runs have no `reference`")))?;
-        return of(reference, name);
+        let missing = || BadFigure(format!("reference.{name}: the runs have no `reference`"));
+        return of(point.reference.as_ref().ok_or_else(missing)?, name);
     }
     if point.is_computed {
         return Ok(key(&point.keys, name)?.number.unwrap_or(f64::NAN));
     }
-    if let Some(whole) = measures::written_out(name) {
-        let lookup = |name: &str| measured(point, beside, seed, name).map(|value| vec![value]);
-        return Ok(Expression::parse(whole)?.evaluate(&lookup)?.first().copied().unwrap_or(f64::NAN));
+    match measures::written_out(name) {
+        Some(whole) => expression::number(whole, &|name| measured(point, beside, seed, name)),
+        None => of(&point.runs, name),
     }
-    of(&point.runs, name)
 }
 
 /// The abscissa of a point: arithmetic over its axes.
-pub fn abscissa(point: &Point, x: &str) -> Result<f64, BadExpression> {
-    let number = |axis: &str| {
+pub fn abscissa(point: &Point, x: &str) -> Result<f64, BadFigure> {
+    expression::number(x, &|axis| {
         let key = key(&point.keys, axis)?;
-        key.number
-            .map(|number| vec![number])
-            .ok_or_else(|| BadExpression(format!("{axis} = {} is no number", key.text)))
-    };
-    Ok(Expression::parse(x)?.evaluate(&number)?.first().copied().unwrap_or(f64::NAN))
+        key.number.ok_or_else(|| BadFigure(format!("{axis} = {} is no number", key.text)))
+    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Points of a grid: which are meant ([`is_chosen`]), and how one number is made of those of several ([`Take`]).
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use tidegate_sim::run_spec::did_you_mean;
 use toml::Value;
 
 use super::definition::Selection;
-use super::expression::BadExpression;
+use super::{BadFigure, known};
 
 /// A value of an axis: as the file has it, and as a number if it is one, bytes and microseconds with their units too.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,18 +18,12 @@ pub struct Key {
     pub of: Option<String>,
 }
 
+pub type Keys = BTreeMap<String, Key>;
+
 /// Units of sizes, in bytes, and of times, in microseconds.
-const UNITS: &[(&str, f64)] = &[
-    ("", 1.0),
-    ("B", 1.0),
-    ("KiB", 1024.0),
-    ("MiB", 1_048_576.0),
-    ("ns", 1e-3),
-    ("us", 1.0),
-    ("µs", 1.0),
-    ("ms", 1e3),
-    ("s", 1e6),
-    ("%", 1.0),
+const UNITS: [&[(&str, f64)]; 2] = [
+    &[("", 1.0), ("%", 1.0), ("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0)],
+    &[("ns", 1e-3), ("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)],
 ];
 
 impl Key {
@@ -40,13 +34,12 @@ impl Key {
 }
 
 fn number(text: &str) -> Option<f64> {
-    let end =
-        text.find(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != '-').unwrap_or(text.len());
-    let unit = UNITS.iter().find(|(unit, _)| *unit == text[end..].trim())?;
+    let is_part = |letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-';
+    let end = text.find(|letter| !is_part(letter)).unwrap_or(text.len());
+    let unit = UNITS.concat().into_iter().find(|(unit, _)| *unit == text[end..].trim())?;
     text[..end].parse::<f64>().ok().map(|number| number * unit.1)
 }
 
-/// The selection of what has these keys.
 pub fn selecting<'a>(keys: impl IntoIterator<Item = (&'a String, &'a Key)>) -> Selection {
     keys.into_iter().map(|(axis, key)| (axis.clone(), Value::String(key.text.clone()))).collect()
 }
@@ -56,185 +49,139 @@ pub fn both(one: &Selection, other: &Selection) -> Selection {
     one.iter().chain(other).map(|(axis, value)| (axis.clone(), value.clone())).collect()
 }
 
-/// Whether a point with these keys is meant. A selection that names an axis which the point does not have means none.
-///
-/// # Errors
-/// If a comparison is none.
-pub fn is_chosen(keys: &BTreeMap<String, Key>, selection: &Selection) -> Result<bool, BadExpression> {
+/// Whether a point with these keys is meant.
+pub fn is_chosen(keys: &Keys, selection: &Selection) -> Result<bool, BadFigure> {
     for (axis, wanted) in selection {
-        let Some(key) = keys.get(axis) else {
-            let known = keys.keys().map(String::as_str);
-            return Err(BadExpression(format!("there is no axis {axis}{}", did_you_mean(axis, known))));
-        };
-        if !agrees(key, wanted)? {
+        if !agrees(key(keys, axis)?, wanted)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn agrees(key: &Key, wanted: &Value) -> Result<bool, BadExpression> {
+pub fn key<'a>(keys: &'a Keys, axis: &str) -> Result<&'a Key, BadFigure> {
+    known(keys, "axis", axis)
+}
+
+pub fn joined(keys: &Keys, axes: &[String]) -> Result<String, BadFigure> {
+    let each: Result<Vec<&str>, _> = axes.iter().map(|axis| key(keys, axis).map(|key| key.text.as_str())).collect();
+    Ok(each?.join(" "))
+}
+
+fn agrees(key: &Key, wanted: &Value) -> Result<bool, BadFigure> {
     match wanted {
-        Value::Array(each) => {
-            for wanted in each {
-                if agrees(key, wanted)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
+        Value::Array(each) => each.iter().try_fold(false, |is_one, wanted| Ok(is_one || agrees(key, wanted)?)),
         Value::String(text) => compares(key, text),
         Value::Integer(number) => Ok(key.number == Some(*number as f64)),
         Value::Float(number) => Ok(key.number == Some(*number)),
         Value::Boolean(truth) => Ok(key.text == truth.to_string()),
-        _ => Err(BadExpression("a selection has single values, lists, or comparisons such as \"<= 30\"".to_owned())),
+        _ => Err(BadFigure("a selection has single values, lists, or comparisons such as \"<= 30\"".to_owned())),
     }
 }
 
+type Compare = fn(&f64, &f64) -> bool;
+
 /// `< 30`, `>= 16`, `16..30` (both included), `not X`, or the value itself.
-fn compares(key: &Key, text: &str) -> Result<bool, BadExpression> {
-    let bad = || BadExpression(format!("`{text}` compares with no number"));
+fn compares(key: &Key, text: &str) -> Result<bool, BadFigure> {
+    let bound = |text: &str| number(text.trim()).ok_or_else(|| BadFigure(format!("`{text}` compares with no number")));
     if let Some(other) = text.strip_prefix("not ") {
         return Ok(!compares(key, other)?);
     }
     if let Some((least, most)) = text.split_once("..") {
-        let bounds = (number(least.trim()).ok_or_else(bad)?, number(most.trim()).ok_or_else(bad)?);
-        return Ok(key.number.is_some_and(|number| bounds.0 <= number && number <= bounds.1));
+        let (least, most) = (bound(least)?, bound(most)?);
+        return Ok(key.number.is_some_and(|number| least <= number && number <= most));
     }
-    for (sign, allowed) in [
-        ("<=", &[Ordering::Less, Ordering::Equal][..]),
-        (">=", &[Ordering::Greater, Ordering::Equal]),
-        ("<", &[Ordering::Less]),
-        (">", &[Ordering::Greater]),
-    ] {
-        if let Some(bound) = text.strip_prefix(sign) {
-            let bound = number(bound.trim()).ok_or_else(bad)?;
-            let order = key.number.and_then(|number| number.partial_cmp(&bound));
-            return Ok(order.is_some_and(|order| allowed.contains(&order)));
+    let signs: [(&str, Compare); 4] = [("<=", f64::le), (">=", f64::ge), ("<", f64::lt), (">", f64::gt)];
+    for (sign, holds) in signs {
+        if let Some(limit) = text.strip_prefix(sign) {
+            let limit = bound(limit)?;
+            return Ok(key.number.is_some_and(|number| holds(&number, &limit)));
         }
     }
     Ok(key.text == text || (key.number.is_some() && key.number == number(text)))
 }
 
-/// How one number is made of those of several points.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Take {
-    Mean,
-    GeometricMean,
-    Max,
-    Min,
-    Sum,
-    Count,
-    First,
-    Last,
-    /// Where along the axis the value is least.
-    Argmin,
-    /// Where it is most.
-    Argmax,
-    /// The first place along the axis whose value, and those of all behind it, are at most so much.
-    AtMostFrom(f64),
-    /// The first place whose value is below that.
-    FirstBelow(f64),
-    /// The first place whose value is at most that.
-    FirstAtMost(f64),
-    /// By how much the most is above the least, in percent of the least.
-    Spread,
-    /// The mean over every whole number of this range, on the straight lines between the points.
-    MeanBetween(f64, f64),
-    /// The change of the value for each step of one along the axis, by least squares.
-    Slope,
-}
+/// Points along an axis, and up to two further numbers, into one number; infinite where nothing is as wanted.
+type Of = fn(points: &[(f64, f64)], one: f64, other: f64) -> f64;
 
-/// Every word for [`Take`], and what it gives.
-pub const TAKES: &[(&str, &str)] = &[
-    ("mean", "the mean"),
-    ("geometric_mean", "the geometric mean, of multiples"),
-    ("max", "the largest"),
-    ("min", "the smallest"),
-    ("sum", "the sum"),
-    ("count", "how many points there are"),
-    ("first", "that of the first point along the axis"),
-    ("last", "that of the last"),
-    ("argmin", "where along the axis it is smallest"),
-    ("argmax", "where along the axis it is largest"),
-    ("at_most_from N", "from where along the axis on it is at most N"),
-    ("first_below N", "where along the axis it is below N for the first time"),
-    ("first_at_most N", "where along the axis it is at most N for the first time"),
-    ("spread", "by how much the largest is above the smallest, in percent"),
-    (
-        "mean_between A..B",
-        "the mean over all whole numbers from A to B along the axis, on straight lines between the points",
-    ),
-    ("slope", "the change for each step along the axis, by least squares"),
+/// Every word, what is written behind it, and what it gives; `docs/add-a-figure.md` says it in words.
+const TAKES: &[(&str, &str, Of)] = &[
+    ("mean", "", |points, _, _| sum(points, |y| y) / points.len().max(1) as f64),
+    ("geometric_mean", "", |points, _, _| (sum(points, f64::ln) / points.len().max(1) as f64).exp()),
+    ("max", "", |points, _, _| most(points)),
+    ("min", "", |points, _, _| least(points)),
+    ("sum", "", |points, _, _| sum(points, |y| y)),
+    ("count", "", |points, _, _| points.len() as f64),
+    ("first", "", |points, _, _| points.first().map_or(f64::NAN, |point| point.1)),
+    ("last", "", |points, _, _| points.last().map_or(f64::NAN, |point| point.1)),
+    ("argmin", "", |points, _, _| place(points, |y| y == least(points))),
+    ("argmax", "", |points, _, _| place(points, |y| y == most(points))),
+    ("at_most_from", "N", |points, limit, _| {
+        let behind = points.iter().rposition(|point| point.1 > limit).map_or(0, |last| last + 1);
+        place(&points[behind..], |_| true)
+    }),
+    ("first_below", "N", |points, limit, _| place(points, |y| y < limit)),
+    ("first_at_most", "N", |points, limit, _| place(points, |y| y <= limit)),
+    ("spread", "", |points, _, _| 100.0 * (most(points) / least(points) - 1.0)),
+    ("mean_between", "A..B", mean_between),
+    ("slope", "", |points, _, _| slope(points)),
 ];
 
-impl Take {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// If it is none of [`TAKES`].
-    pub fn parse(text: &str) -> Result<Self, BadExpression> {
-        let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-        let needed =
-            || number(rest.trim()).ok_or_else(|| BadExpression(format!("take = \"{text}\": a number is needed")));
-        Ok(match word {
-            "mean" => Take::Mean,
-            "geometric_mean" => Take::GeometricMean,
-            "max" => Take::Max,
-            "min" => Take::Min,
-            "sum" => Take::Sum,
-            "count" => Take::Count,
-            "first" => Take::First,
-            "last" => Take::Last,
-            "argmin" => Take::Argmin,
-            "argmax" => Take::Argmax,
-            "spread" => Take::Spread,
-            "slope" => Take::Slope,
-            "at_most_from" => Take::AtMostFrom(needed()?),
-            "first_below" => Take::FirstBelow(needed()?),
-            "first_at_most" => Take::FirstAtMost(needed()?),
-            "mean_between" => {
-                let bounds = rest.split_once("..").and_then(|(a, b)| Some((number(a.trim())?, number(b.trim())?)));
-                let (least, most) =
-                    bounds.ok_or_else(|| BadExpression(format!("take = \"{text}\": A..B is needed")))?;
-                Take::MeanBetween(least, most)
-            }
-            _ => {
-                let known = TAKES.iter().map(|(word, _)| *word);
-                return Err(BadExpression(format!("take = \"{text}\" is unknown{}", did_you_mean(word, known))));
-            }
-        })
-    }
+/// How one number is made of those of several points.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Take {
+    of: Of,
+    numbers: (f64, f64),
+}
 
-    /// The number, of points along an axis. Where along the axis nothing is as wanted it is infinite.
-    pub fn of(self, points: &[(f64, f64)]) -> f64 {
-        let values = || points.iter().map(|point| point.1);
-        let at =
-            |place: Option<usize>| place.and_then(|place| points.get(place)).map_or(f64::INFINITY, |point| point.0);
-        let (max, min) = (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
-        match self {
-            Take::Mean => values().sum::<f64>() / points.len().max(1) as f64,
-            Take::GeometricMean => (values().map(f64::ln).sum::<f64>() / points.len().max(1) as f64).exp(),
-            Take::Max => max,
-            Take::Min => min,
-            Take::Sum => values().sum(),
-            Take::Count => points.len() as f64,
-            Take::First => points.first().map_or(f64::NAN, |point| point.1),
-            Take::Last => points.last().map_or(f64::NAN, |point| point.1),
-            Take::Argmin => at(points.iter().position(|point| point.1 == min)),
-            Take::Argmax => at(points.iter().position(|point| point.1 == max)),
-            Take::AtMostFrom(most) => {
-                at(Some(points.iter().rposition(|point| point.1 > most).map_or(0, |last| last + 1)))
-            }
-            Take::FirstBelow(most) => at(points.iter().position(|point| point.1 < most)),
-            Take::FirstAtMost(most) => at(points.iter().position(|point| point.1 <= most)),
-            Take::Spread => 100.0 * (max / min - 1.0),
-            Take::MeanBetween(least, most) => mean_between(points, least, most),
-            Take::Slope => slope(points),
+impl Default for Take {
+    fn default() -> Self {
+        Take { of: TAKES[0].2, numbers: (0.0, 0.0) }
+    }
+}
+
+impl TryFrom<String> for Take {
+    type Error = BadFigure;
+
+    fn try_from(text: String) -> Result<Self, BadFigure> {
+        let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+        let Some((_, form, of)) = TAKES.iter().find(|(known, ..)| *known == word) else {
+            let near = did_you_mean(word, TAKES.iter().map(|(known, ..)| *known));
+            return Err(BadFigure(format!("take = \"{text}\" is unknown{near}")));
+        };
+        let (one, other) = rest.split_once("..").unwrap_or((rest, rest));
+        let numbers = number(one.trim()).zip(number(other.trim()));
+        match numbers {
+            None if !form.is_empty() => Err(BadFigure(format!("take = \"{text}\": {form} is needed"))),
+            _ => Ok(Take { of: *of, numbers: numbers.unwrap_or_default() }),
         }
     }
 }
 
+impl Take {
+    pub fn of(self, points: &[(f64, f64)]) -> f64 {
+        (self.of)(points, self.numbers.0, self.numbers.1)
+    }
+}
+
+fn sum(points: &[(f64, f64)], of: impl Fn(f64) -> f64) -> f64 {
+    points.iter().map(|point| of(point.1)).sum()
+}
+
+fn most(points: &[(f64, f64)]) -> f64 {
+    points.iter().map(|point| point.1).fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn least(points: &[(f64, f64)]) -> f64 {
+    points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min)
+}
+
+fn place(points: &[(f64, f64)], is_wanted: impl Fn(f64) -> bool) -> f64 {
+    points.iter().find(|point| is_wanted(point.1)).map_or(f64::INFINITY, |point| point.0)
+}
+
+/// The mean over all whole numbers between two, on straight lines between the points.
 fn mean_between(points: &[(f64, f64)], least: f64, most: f64) -> f64 {
     let at = |x: f64| {
         let below = points.iter().rev().find(|point| point.0 <= x).copied().unwrap_or_default();
@@ -245,6 +192,7 @@ fn mean_between(points: &[(f64, f64)], least: f64, most: f64) -> f64 {
     (0..count).map(|step| at(least + f64::from(step))).sum::<f64>() / f64::from(count)
 }
 
+/// The change for each step along the axis, by least squares.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len().max(1) as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
@@ -289,13 +237,15 @@ mod tests {
     #[test]
     fn several_numbers_become_one() {
         let points = [(8.0, 50.0), (24.0, 2.0), (30.0, 4.0), (64.0, 1.0)];
-        let of = |text: &str| Take::parse(text).unwrap().of(&points);
+        let take = |text: &str| Take::try_from(text.to_owned());
+        let of = |text: &str| take(text).unwrap().of(&points);
         assert_eq!((of("mean"), of("max"), of("last")), (14.25, 50.0, 1.0));
         assert_eq!((of("argmin"), of("argmax")), (64.0, 8.0));
         assert!((of("geometric_mean") - 400_f64.powf(0.25)).abs() < 1e-12);
         assert_eq!((of("at_most_from 3"), of("first_at_most 3"), of("at_most_from 0")), (64.0, 24.0, f64::INFINITY));
         assert_eq!(of("mean_between 24..30"), 3.0);
-        assert_eq!(Take::Slope.of(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]), 2.0);
-        assert!(Take::parse("meen").unwrap_err().0.contains("did you mean mean?"));
+        assert_eq!(take("slope").unwrap().of(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]), 2.0);
+        assert!(take("meen").unwrap_err().0.contains("did you mean mean?"));
+        assert!(take("first_below").unwrap_err().0.contains("N is needed"));
     }
 }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use tidegate_sim::Estimate;
 
-use super::BadFigure;
-use super::definition::{ColumnOf, ColumnValue, Selection, TableOf, TotalOf};
-use super::expression::{BadExpression, Expression};
-use super::points::{Points, Slice, combinations, common, key, named};
-use super::select::{Key, Take, both, selecting};
+use super::definition::{ColumnOf, Numbers, Selection, TableOf, TotalOf};
+use super::points::{Points, combinations, common, named, place};
+use super::select::{Keys, both, key, selecting};
 use super::text::{self, Named, printed};
+use super::{BadFigure, expression};
 use crate::report::Table;
 
 /// The table with its cells; `text` puts the figure's values into one.
@@ -18,199 +17,150 @@ pub fn filled(
     points: &Points,
     text: &dyn Fn(&str) -> Result<String, BadFigure>,
 ) -> Result<Table, BadFigure> {
-    let bad = |error: BadFigure| BadFigure(format!("table {}: {error}", of.name));
+    let texts = |lines: &[Vec<String>]| -> Result<Vec<Vec<String>>, BadFigure> {
+        lines.iter().map(|line| line.iter().map(|cell| text(cell)).collect()).collect()
+    };
     if !of.lines.is_empty() {
-        let heads: Vec<&str> = of.heads.iter().map(String::as_str).collect();
-        let mut table = Table::new(&of.name, &of.title, &heads);
-        lines(&of.lines, &mut table, text).map_err(bad)?;
-        return Ok(table);
+        let (name, title, columns) = (of.name.clone(), of.title.clone(), of.heads.clone());
+        return Ok(Table { name, title, columns, rows: texts(&of.lines)? });
     }
-    let rows = values_of(of, of.runs.as_deref(), points, &of.rows, &of.r#where).map_err(bad)?;
-    let mut heads: Vec<String> = if of.heads.is_empty() { of.rows.clone() } else { of.heads.clone() };
-    // A column, and the values of the axes that it is for.
-    let mut columns: Vec<(&ColumnOf, BTreeMap<String, Key>)> = Vec::new();
-    let repeated = values_of(of, of.runs.as_deref(), points, &of.columns_by, &of.r#where).map_err(bad)?;
-    for (group, column) in repeated.iter().flat_map(|group| of.columns.iter().map(move |column| (group, column))) {
-        let runs = column.value.runs.as_deref().or(of.runs.as_deref());
-        let selection = both(&both(&of.r#where, &column.value.r#where), &selecting(group));
-        for mut keys in values_of(of, runs, points, &column.by, &selection).map_err(bad)? {
+    let combined = |runs: Option<&str>, axes: &[String], selection: &Selection| {
+        let places = if of.absent { points.places(runs, selection)? } else { points.chosen(runs, selection)? };
+        combinations(places, axes)
+    };
+    let mut columns = if of.heads.is_empty() { of.rows.clone() } else { of.heads.clone() };
+    let first_columns = columns.len();
+    let mut wanted: Vec<Column<'_>> = Vec::new();
+    let own = combined(of.runs.as_deref(), &of.columns_by, &of.r#where)?;
+    for (group, column) in own.iter().flat_map(|group| of.columns.iter().map(move |column| (group, column))) {
+        let numbers = within(of, &column.numbers, &of.r#where);
+        let selection = both(&numbers.r#where, &selecting(group));
+        for mut keys in combined(numbers.runs.as_deref(), &column.by, &selection)? {
             keys.extend(group.clone());
-            heads.push(named(&column.head, &keys));
-            columns.push((column, keys));
+            columns.push(named(&column.head, &keys));
+            wanted.push(Column { table: of, of: column, numbers: numbers.clone(), keys });
         }
     }
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let whole = Slice { runs: of.runs.as_deref(), selection: &of.r#where, beside: &Selection::new() };
-    let all = points.places(whole).map_err(|error| bad(error.into()))?;
-    let [name, title] = [&of.name, &of.title].map(|text| named(text, &common(&all)));
-    let mut table = Table::new(&name, &title, &heads);
-    for row in rows {
+    let common = common(&points.places(of.runs.as_deref(), &of.r#where)?);
+    let mut rows = Vec::new();
+    for row in combined(of.runs.as_deref(), &of.rows, &of.r#where)? {
         let mut cells: Vec<String> = match of.row.as_str() {
             "" => of.rows.iter().map(|axis| row[axis].text.clone()).collect(),
             of => vec![named(of, &row)],
         };
-        for (column, keys) in &columns {
-            cells.push(cell(of, column, &selecting(row.iter().chain(keys)), points).map_err(bad)?);
+        for column in &wanted {
+            cells.push(column.cell(&selecting(row.iter().chain(&column.keys)), points)?);
         }
-        table.row(cells);
+        rows.push(cells);
     }
     for total in &of.totals {
         let mut cells = vec![total.name.clone()];
-        cells.resize(heads.len() - columns.len(), String::new());
-        for (head, (column, keys)) in heads[cells.len()..].iter().zip(&columns) {
-            let has_it = total.columns.is_empty() || total.columns.iter().any(|wanted| wanted == head);
-            let cell = || total_cell(of, total, column, &selecting(keys), points).map_err(bad);
-            cells.push(if has_it { cell()? } else { "–".to_owned() });
+        cells.resize(first_columns, String::new());
+        for (head, column) in columns[first_columns..].iter().zip(&wanted) {
+            let has_it = total.columns.is_empty() || total.columns.contains(head);
+            cells.push(if has_it { column.total(total, points)? } else { "–".to_owned() });
         }
-        table.row(cells);
+        rows.push(cells);
     }
-    lines(&of.below, &mut table, text).map_err(bad)?;
-    Ok(table)
+    rows.extend(texts(&of.below)?);
+    Ok(Table { name: named(&of.name, &common), title: named(&of.title, &common), columns, rows })
 }
 
-/// Adds rows of texts.
-fn lines(
-    lines: &[Vec<String>],
-    table: &mut Table,
-    text: &dyn Fn(&str) -> Result<String, BadFigure>,
-) -> Result<(), BadFigure> {
-    for line in lines {
-        let cells: Result<Vec<String>, BadFigure> = line.iter().map(|cell| text(cell)).collect();
-        table.row(cells?);
-    }
-    Ok(())
+struct Column<'a> {
+    table: &'a TableOf,
+    of: &'a ColumnOf,
+    /// Its numbers, with the table's runs and selection.
+    numbers: Numbers,
+    keys: Keys,
 }
 
-/// A cell of a row that makes one number of each column.
-fn total_cell(
-    of: &TableOf,
-    total: &TotalOf,
-    column: &ColumnOf,
-    place: &Selection,
-    points: &Points,
-) -> Result<String, BadFigure> {
-    let mut value = ColumnValue { take: Some(total.take.clone()), ..column.value.clone() };
-    if let Some(of) = &total.of {
-        value.of.clone_from(of);
+impl Column<'_> {
+    /// What is measured at the points of a place, each with where it is along an axis.
+    fn estimates(
+        &self,
+        numbers: &Numbers,
+        place_of: &Selection,
+        points: &Points,
+    ) -> Result<Vec<(f64, Estimate)>, BadFigure> {
+        let chosen = points.chosen(numbers.runs.as_deref(), &both(&numbers.r#where, place_of))?;
+        chosen.into_iter().map(|point| Ok((place(point, &numbers.along)?, points.estimate(numbers, point)?))).collect()
     }
-    let each = estimates(of, &value, &both(&both(&of.r#where, &value.r#where), place), points)?;
-    Ok(printed(number(&value, &each)?, total.digits.unwrap_or(column.digits)))
-}
 
-/// All combinations of the values of some axes that a table has.
-fn values_of(
-    of: &TableOf,
-    runs: Option<&str>,
-    points: &Points,
-    axes: &[String],
-    selection: &Selection,
-) -> Result<Vec<BTreeMap<String, Key>>, BadFigure> {
-    let slice = Slice { runs, selection, beside: &Selection::new() };
-    let points = if of.absent { points.places(slice)? } else { points.chosen(slice)? };
-    Ok(combinations(&points, axes)?)
-}
-
-/// The points of a value of a column, and what is measured there.
-fn estimates(
-    of: &TableOf,
-    value: &ColumnValue,
-    selection: &Selection,
-    points: &Points,
-) -> Result<Vec<(f64, Estimate)>, BadFigure> {
-    let slice = Slice { runs: value.runs.as_deref().or(of.runs.as_deref()), selection, beside: &value.beside };
-    let mut each = Vec::new();
-    for point in points.chosen(slice)? {
-        let place = |axis: &String| key(&point.keys, axis).map(|key| key.number.unwrap_or(0.0));
-        let x = value.along.as_ref().map_or(Ok(0.0), place)?;
-        each.push((x, points.estimate(slice, point, &value.of)?));
-    }
-    Ok(each)
-}
-
-/// One number of them.
-fn number(value: &ColumnValue, each: &[(f64, Estimate)]) -> Result<f64, BadExpression> {
-    let means: Vec<(f64, f64)> = each.iter().map(|(x, estimate)| (*x, estimate.mean())).collect();
-    Ok(value.take.as_deref().map_or(Ok(Take::Mean), Take::parse)?.of(&means))
-}
-
-/// A cell; where no point is, why that is so, or nothing.
-fn cell(of: &TableOf, column: &ColumnOf, place: &Selection, points: &Points) -> Result<String, BadFigure> {
-    let base = both(&of.r#where, &column.value.r#where);
-    if let Some(axis) = &column.which {
-        return which(of, column, axis, &both(&base, place), points);
-    }
-    if !column.text.is_empty() {
-        return text_cell(of, column, &base, place, points);
-    }
-    let selection = both(&base, place);
-    let each = estimates(of, &column.value, &selection, points)?;
-    let runs = column.value.runs.as_deref().or(of.runs.as_deref());
-    let places = points.places(Slice { runs, selection: &selection, beside: &Selection::new() })?;
-    if each.is_empty() {
-        let why = places.iter().filter_map(|point| point.absent.filter(|_| of.absent)).min();
-        return Ok(why.map_or(String::new(), |why| why.to_string()));
-    }
-    let number = number(&column.value, &each)?;
-    if column.bound && places.iter().any(|point| point.is_cut()) {
-        return Ok(format!("over {}", printed(number, column.digits.saturating_sub(1))));
-    }
-    let mut text = printed(number, column.digits);
-    if column.plus_minus {
-        let estimates: Vec<Estimate> = each.into_iter().map(|(_, estimate)| estimate).collect();
-        if let Some((least, most)) = Estimate::mean_of(&estimates).interval() {
-            text.push_str(&format!(" ± {}", printed((most - least) / 2.0, column.digits)));
+    /// A cell; where no point is, why that is so, or nothing.
+    fn cell(&self, place: &Selection, points: &Points) -> Result<String, BadFigure> {
+        let runs = self.numbers.runs.as_deref();
+        let places = points.places(runs, &both(&self.numbers.r#where, place))?;
+        if let Some(axis) = &self.of.which {
+            let (mut found, mut most) = (String::new(), f64::NEG_INFINITY);
+            for point in places.into_iter().filter(|point| point.absent.is_none()) {
+                let number = points.estimate(&self.numbers, point)?.mean();
+                if number > most {
+                    (found, most) = (key(&point.keys, axis)?.text.clone(), number);
+                }
+            }
+            return Ok(found);
         }
-    }
-    Ok(text)
-}
-
-/// The value of an axis at the first of the points where what is measured is largest.
-fn which(
-    of: &TableOf,
-    column: &ColumnOf,
-    axis: &str,
-    selection: &Selection,
-    points: &Points,
-) -> Result<String, BadFigure> {
-    let runs = column.value.runs.as_deref().or(of.runs.as_deref());
-    let slice = Slice { runs, selection, beside: &column.value.beside };
-    let (mut found, mut most) = (String::new(), f64::NEG_INFINITY);
-    for point in points.chosen(slice)? {
-        let number = points.estimate(slice, point, &column.value.of)?.mean();
-        if number > most {
-            (found, most) = (key(&point.keys, axis)?.text.clone(), number);
+        if !self.of.text.is_empty() {
+            return self.text(place, points);
         }
-    }
-    Ok(found)
-}
-
-/// A cell that is a text; empty where one of its values has no point.
-fn text_cell(
-    of: &TableOf,
-    column: &ColumnOf,
-    base: &Selection,
-    place: &Selection,
-    points: &Points,
-) -> Result<String, BadFigure> {
-    let mut numbers = BTreeMap::new();
-    for (name, value) in &column.values {
-        let each = estimates(of, value, &both(&both(base, &value.r#where), place), points)?;
+        let each = self.estimates(&self.numbers, place, points)?;
         if each.is_empty() {
-            return Ok(String::new());
+            let why = places.iter().filter_map(|point| point.absent.filter(|_| self.table.absent)).min();
+            return Ok(why.map_or(String::new(), |why| why.to_string()));
         }
-        numbers.insert(name.as_str(), number(value, &each)?);
+        let (number, digits) = (one(&self.numbers, &each), self.of.digits);
+        if self.of.bound && places.iter().any(|point| point.is_cut()) {
+            return Ok(format!("over {}", printed(number, digits.saturating_sub(1))));
+        }
+        let mut text = printed(number, digits);
+        if self.of.plus_minus {
+            let estimates: Vec<Estimate> = each.into_iter().map(|(_, estimate)| estimate).collect();
+            if let Some((least, most)) = Estimate::mean_of(&estimates).interval() {
+                text.push_str(&format!(" ± {}", printed((most - least) / 2.0, digits)));
+            }
+        }
+        Ok(text)
     }
-    let runs = column.value.runs.as_deref().or(of.runs.as_deref());
-    let slice = Slice { runs, selection: &both(base, place), beside: &Selection::new() };
-    let Some(first) = points.chosen(slice)?.into_iter().next() else { return Ok(String::new()) };
-    let lookup = |expression: &str| {
-        let value = |name: &str| {
-            let number = numbers.get(name).copied();
-            number.map(|number| vec![number]).ok_or_else(|| BadExpression(format!("there is no value {name}")))
+
+    /// A cell that is a text; empty where one of its values has no point.
+    fn text(&self, place: &Selection, points: &Points) -> Result<String, BadFigure> {
+        let mut values = BTreeMap::new();
+        for (name, own) in &self.of.values {
+            let numbers = within(self.table, own, &self.numbers.r#where);
+            let each = self.estimates(&numbers, place, points)?;
+            if each.is_empty() {
+                return Ok(String::new());
+            }
+            values.insert(name.as_str(), one(&numbers, &each));
+        }
+        let chosen = points.chosen(self.numbers.runs.as_deref(), &both(&self.numbers.r#where, place))?;
+        let Some(first) = chosen.first() else { return Ok(String::new()) };
+        let missing = |name: &str| BadFigure(format!("there is no value {name}"));
+        let value = |name: &str| values.get(name).copied().ok_or_else(|| missing(name));
+        let lookup = |of: &str| {
+            let number = expression::number(of, &value)?;
+            Ok(Named { keys: Vec::new(), numbers: vec![number] })
         };
-        Ok(Named { keys: Vec::new(), numbers: Expression::parse(expression)?.evaluate(&value)? })
-    };
-    Ok(text::filled(&named(&column.text, &first.keys), &lookup)?)
+        text::filled(&named(&self.of.text, &first.keys), &lookup)
+    }
+
+    fn total(&self, total: &TotalOf, points: &Points) -> Result<String, BadFigure> {
+        let of = total.of.clone().unwrap_or_else(|| self.numbers.of.clone());
+        let numbers = Numbers { of, take: total.take, ..self.numbers.clone() };
+        let each = self.estimates(&numbers, &selecting(&self.keys), points)?;
+        Ok(printed(one(&numbers, &each), total.digits.unwrap_or(self.of.digits)))
+    }
+}
+
+/// Numbers with a table's runs, if they name none, of a selection.
+fn within(table: &TableOf, own: &Numbers, selection: &Selection) -> Numbers {
+    let runs = own.runs.clone().or(table.runs.clone());
+    Numbers { runs, r#where: both(selection, &own.r#where), ..own.clone() }
+}
+
+/// One number of what is measured at several points.
+fn one(numbers: &Numbers, each: &[(f64, Estimate)]) -> f64 {
+    numbers.take.of(&each.iter().map(|(x, estimate)| (*x, estimate.mean())).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -218,9 +168,9 @@ mod tests {
     use super::super::points::tests::points;
     use super::{TableOf, filled};
     use crate::data::Figure;
-    use crate::progress::Silent;
     use crate::report::Table;
     use crate::workshop::{Scale, Workshop};
+    use tidegate_cli::progress::Bar;
 
     const FIGURE: &str = r#"
         id = "E-table1"
@@ -257,7 +207,7 @@ mod tests {
 
     fn tables() -> Vec<Table> {
         let figure = Figure::read("table1.toml", FIGURE, "# Two processes").unwrap();
-        figure.findings(&Workshop::new(Scale::Smallest, 1, Some(1), &Silent)).unwrap().tables
+        figure.findings(&Workshop::new(Scale::Smallest, 1, Some(1), &Bar::new("paper"))).unwrap().tables
     }
 
     #[test]

@@ -1,9 +1,7 @@
-//! Where reports go: text for the terminal, pictures, files, a page.
+//! Where reports go: text for the terminal, pictures, and files of results with the pages that are made of them.
 
-pub mod files;
-pub mod opening;
 pub mod overview;
 pub mod page;
 pub mod picture;
+pub mod results;
 pub mod text;
-pub mod times;

@@ -1,131 +1,229 @@
-//! `README.md` of the papers' folder: one table for each paper, a row for each figure, from what the files beside the
-//! figures say came out.
+//! The page of all papers: what comes out in numbers, a row for each figure, why statements differ, and what the
+//! papers' texts get wrong.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
-use std::io;
-use std::path::Path;
 
-use tidegate_cli::files::write_whole;
-
-use crate::data::{Figure, Figures};
-use crate::record;
+use super::page::cell;
+use super::results::{Paper, Shown, picture_name};
+use crate::data::{Cause, PaperOf};
+use crate::experiment::Experiment;
 use crate::report::{Fact, Verdict};
 
-/// A figure with what came out of it.
-struct Row<'a> {
-    figure: &'a Figure,
-    facts: Vec<Fact>,
-}
-
-/// Writes the page into the folder of the papers.
-///
-/// # Errors
-/// If a file cannot be read or written, or is none of what it should be.
-pub fn write(folder: &Path) -> io::Result<()> {
-    let figures = Figures::read(folder).map_err(|error| io::Error::other(error.to_string()))?;
+/// The page; `mistakes` is a section that follows.
+pub(super) fn page(papers: &[Paper], mistakes: &str) -> String {
     let mut text = HEAD.to_owned();
-    let mut causes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let mut papers = Vec::new();
-    for (paper, figures) in &figures.papers {
-        papers.push((paper, figures.iter().map(row).collect::<io::Result<Vec<Row<'_>>>>()?));
-    }
-    for (paper, rows) in &papers {
-        let title = if paper.letter.is_empty() {
-            "Beside the papers".to_owned()
-        } else {
-            format!("{}: {}", paper.letter, paper.source)
-        };
-        let _ = write!(text, "\n## {title}\n\n{}\n\n{COLUMNS}\n", counted(rows));
-        for row in rows {
-            let _ = writeln!(text, "{}", line(row));
-            for (fact, cause) in row.differing() {
-                causes.entry(cause).or_default().push(format!("{}: {}", row.figure.id(), fact.statement));
-            }
+    for (paper, shown) in papers {
+        for (kind, is_computed) in [("simulated", false), ("computed or traced", true)] {
+            text.push_str(&counts(paper, kind, &sentences(shown, is_computed)));
         }
     }
-    text.push_str("\n## What differs, by its cause\n\n");
-    text.push_str("The heading of the explanation, with the statements that it explains; the figure's page has the experiment.\n\n");
-    for (cause, statements) in causes {
-        let _ = writeln!(text, "- **{cause}**");
-        for statement in statements {
-            let _ = writeln!(text, "  - {statement}");
-        }
+    for (paper, shown) in papers {
+        let _ = write!(text, "\n## {}\n\n{COLUMNS}\n", paper.heading());
+        shown.iter().for_each(|shown| text.push_str(&line(paper, shown)));
     }
-    if let Ok(mistakes) = fs::read_to_string(folder.join("mistakes.md")) {
+    text.push_str(CAUSES);
+    for (paper, shown) in papers {
+        paper.causes.iter().for_each(|cause| text.push_str(&cause_line(paper, cause, shown)));
+    }
+    if !mistakes.is_empty() {
         let _ = write!(text, "\n{mistakes}");
     }
-    write_whole(&folder.join("README.md"), &text)
+    text
 }
 
 const HEAD: &str = "\
 # The papers: what comes out
 
-Made by `tidegate paper --overview` from the files beside each figure. A figure's sentence is the first that differs, or the first of all; a mark
-says what became of all of its statements: ✓ all come out, ◐ some do, ✗ none does, – none could be run. *Implied* are those that hold and could hardly fail.
-[docs/paper](../docs/paper/README.md) has every statement with its numbers and the pictures.
+Five papers on flow control, run in a simulator: what they say, and what comes out here. Made by `tidegate paper --pages`
+from the files beside each figure; a figure's name leads to all of its statements, numbers and pictures.
+
+A *sentence* of a paper may make several statements, of which each is tested: it *comes out* if all hold, *in part* if
+some do. *Implied* are sentences that hold, but could hardly fail here; they are not counted as coming out. What is
+computed from rules or traced step by step needs no simulation, and is counted apart.
+
+| | | sentences | come out | in part | differ | implied | not run | statements |
+|---|---|---|---|---|---|---|---|---|
 ";
 
-const COLUMNS: &str = "| | figure | the paper says | here | cause of the difference |\n|---|---|---|---|---|";
+const COLUMNS: &str = "| | | figure | the paper says | here | why not |\n|---|---|---|---|---|---|";
 
-fn row(figure: &Figure) -> io::Result<Row<'_>> {
-    let path = Path::new(&figure.file).with_extension("csv");
-    let facts = match fs::read_to_string(&path) {
-        Ok(text) => record::read(&text).map_err(|why| io::Error::other(format!("{}: {why}", path.display())))?.facts,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    Ok(Row { figure, facts })
-}
+const CAUSES: &str = "
+## Why statements differ
 
-impl Row<'_> {
-    /// Statements that differ, each with the heading of its explanation.
-    fn differing(&self) -> impl Iterator<Item = (&Fact, &str)> {
-        let differ = self.facts.iter().filter(|fact| fact.verdict == Verdict::Differs);
-        differ.map(|fact| (fact, self.figure.cause_of(&fact.statement).unwrap_or("not explained")))
+Each statement that differs has an explanation on its figure's page. Here are the causes behind these explanations, each
+with the experiment that decides it.
+
+| | cause | statements that differ | what decides it | tested |
+|---|---|---|---|---|
+";
+
+impl Shown {
+    fn facts(&self) -> impl Iterator<Item = &Fact> {
+        self.report.iter().flat_map(|report| &report.facts)
     }
 
-    fn count(&self, verdict: Verdict) -> usize {
-        self.facts.iter().filter(|fact| fact.verdict == verdict).count()
+    fn link(&self) -> String {
+        let Experiment { id, paper, .. } = self.experiment;
+        format!("[{id}]({}/README.md#{})", paper.folder, id.to_lowercase())
+    }
+
+    /// The explanation of a statement, as causes name it (`P-fig4: Short ways`), and what is behind it.
+    fn cause(&self, fact: &Fact) -> (String, Option<&Cause>) {
+        let Experiment { id, paper, figure, .. } = self.experiment;
+        let is_reduced = self.report.as_ref().is_some_and(|report| report.scale != "full");
+        let heading = figure.claim(&fact.statement).map_or("", |claim| claim.heading(fact.verdict, is_reduced).0);
+        let heading = format!("{id}: {heading}");
+        let cause = paper.causes.iter().find(|cause| cause.explains.contains(&heading));
+        (heading, cause)
     }
 }
 
-/// What became of a paper's statements, those that are computed apart from those that were simulated.
-fn counted(rows: &[Row<'_>]) -> String {
-    let of = |is_simulated: bool| {
-        let rows: Vec<&Row<'_>> = rows.iter().filter(|row| row.figure.is_simulated() == is_simulated).collect();
-        let sum = |verdict| rows.iter().map(|row| row.count(verdict)).sum::<usize>();
-        let all: usize = rows.iter().map(|row| row.facts.len()).sum();
-        let [come, differ, implied, left] =
-            [Verdict::Reproduced, Verdict::Differs, Verdict::Implied, Verdict::NotRun].map(sum);
-        (all > 0)
-            .then(|| format!("{all} statements, {come} reproduced, {differ} differ, {implied} implied, {left} not run"))
-    };
-    let simulated = of(true).map(|counts| format!("Simulated: {counts}."));
-    let computed = of(false).map(|counts| format!("Computed or traced, without a simulation: {counts}."));
-    simulated.into_iter().chain(computed).collect::<Vec<_>>().join(" ")
+/// Statements of one sentence: those that follow it without a quotation of their own belong to it.
+fn sentences(shown: &[Shown], is_computed: bool) -> Vec<Vec<&Fact>> {
+    let mut sentences: Vec<Vec<&Fact>> = Vec::new();
+    for shown in shown {
+        let (figure, first) = (shown.experiment.figure, sentences.len());
+        for fact in shown.facts() {
+            // One that compares seeds says how many it needs.
+            let is_without_runs = figure.claim(&fact.statement).is_some_and(|claim| claim.computed && claim.seeds == 0);
+            if (is_without_runs || !figure.is_simulated()) != is_computed {
+                continue;
+            }
+            let known = if fact.quote.is_empty() {
+                sentences[first..].last_mut().filter(|facts| !facts[0].quote.is_empty())
+            } else {
+                sentences.iter_mut().find(|facts| facts[0].quote == fact.quote)
+            };
+            match known {
+                Some(facts) => facts.push(fact),
+                None => sentences.push(vec![fact]),
+            }
+        }
+    }
+    sentences
 }
 
-/// A figure in one line.
-fn line(row: &Row<'_>) -> String {
-    let [come, differ, implied] = [Verdict::Reproduced, Verdict::Differs, Verdict::Implied].map(|of| row.count(of));
-    let mark = match (come + implied, differ) {
-        (0, 0) => "–",
-        (_, 0) => "✓",
-        (0, _) => "✗",
-        _ => "◐",
-    };
-    let shown = row.facts.iter().find(|fact| fact.verdict == Verdict::Differs).or(row.facts.first());
-    let cell = |text: &str| text.replace('|', "\\|");
-    let cause = row.differing().next().map_or("", |(_, cause)| cause);
-    let said = shown.map_or(String::new(), |fact| {
-        let quote = row.figure.quote_of(&fact.statement).map(|quote| format!("“{quote}”"));
-        cell(&quote.unwrap_or_else(|| fact.statement.clone()))
+fn outcomes(facts: &[&Fact]) -> [usize; 4] {
+    Verdict::ALL.map(|verdict| facts.iter().filter(|fact| fact.verdict == verdict).count())
+}
+
+/// What becomes of statements that belong together: its place among `come out, in part, differ, implied, not run`.
+fn together(facts: &[&Fact]) -> usize {
+    match outcomes(facts) {
+        [0, 0, 0, _] => 4,
+        [0, 0, _, _] => 3,
+        [_, 0, _, _] => 0,
+        [0, _, 0, _] => 2,
+        _ => 1,
+    }
+}
+
+/// A row of numbers; nothing for a paper without such sentences.
+fn counts(paper: &PaperOf, kind: &str, sentences: &[Vec<&Fact>]) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let mut counts = [0; 5];
+    sentences.iter().for_each(|facts| counts[together(facts)] += 1);
+    let facts = sentences.concat();
+    let each = outcomes(&facts).into_iter().zip(["reproduced", "differ", "implied", "not run"]);
+    let each: Vec<String> =
+        each.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    let (counts, name) = (counts.map(|count| count.to_string()).join(" | "), paper.short());
+    format!("| {name} | {kind} | {} | {counts} | {}: {} |\n", sentences.len(), facts.len(), each.join(", "))
+}
+
+/// A figure in one row: of the first statement that differs, or the first of all.
+fn line(paper: &PaperOf, shown: &Shown) -> String {
+    let facts: Vec<&Fact> = shown.facts().collect();
+    let mark = ["✓ reproduced", "◐ in part", "✗ differs", "✓ implied", "– not run"][together(&facts)];
+    let picture = shown.report.as_ref().and_then(|report| report.figures.first()).map_or(String::new(), |figure| {
+        let name = format!("{}/{}", paper.folder, picture_name(shown.experiment, figure));
+        format!("<a href=\"{name}\"><img src=\"{name}\" width=\"160\" alt=\"{}\"></a>", shown.experiment.id)
     });
-    let here = shown.map_or(String::new(), |fact| cell(&fact.here));
-    let stem = Path::new(&row.figure.file).with_extension("md");
-    let parts: Vec<_> = stem.components().rev().take(2).map(|part| part.as_os_str().to_string_lossy()).collect();
-    let link = format!("{}/{}", parts[1], parts[0]);
-    format!("| {mark} | [{}]({link}) {} | {said} | {here} | {cause} |", row.figure.id(), row.figure.title())
+    let differing = facts.iter().find(|fact| fact.verdict == Verdict::Differs);
+    let (said, here) = differing.or(facts.first()).map_or_else(Default::default, |fact| {
+        let quote = format!("“{}”", fact.quote);
+        (if fact.quote.is_empty() { fact.statement.clone() } else { quote }, shortened(&fact.here))
+    });
+    let why = differing.map_or(String::new(), |fact| {
+        let (heading, cause) = shown.cause(fact);
+        cause.map_or(heading, |cause| cause.name.clone())
+    });
+    let (said, here, why) = (cell(&said), cell(&here), cell(&why));
+    format!("| {mark} | {picture} | {} {} | {said} | {here} | {why} |\n", shown.link(), shown.experiment.title)
+}
+
+fn shortened(text: &str) -> String {
+    const SHORT: usize = 80;
+    if text.chars().count() <= SHORT {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(SHORT).collect();
+    let end = begin.rfind([';', ',', ' ']).unwrap_or(begin.len());
+    format!("{} …", begin[..end].trim_end_matches([';', ',', ' ']))
+}
+
+/// A cause in one row, with the figures whose statements differ by it, and how many of each.
+fn cause_line(paper: &PaperOf, cause: &Cause, shown: &[Shown]) -> String {
+    let mut figures = Vec::new();
+    for each in shown {
+        let differing = each.facts().filter(|fact| fact.verdict == Verdict::Differs);
+        let count = differing.filter(|fact| each.cause(fact).1.is_some_and(|of| of.name == cause.name)).count();
+        match count {
+            0 => {}
+            1 => figures.push(each.link()),
+            _ => figures.push(format!("{} ({count})", each.link())),
+        }
+    }
+    let tested = if cause.tested.is_empty() { "not tested" } else { &cause.tested };
+    let [name, decides, tested] = [&cause.name, &cause.decides, tested].map(cell);
+    format!("| {} | **{name}** | {} | {decides} | {tested} |\n", paper.short(), figures.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results;
+    use super::*;
+    use crate::data::usual_folder;
+
+    #[test]
+    fn long_numbers_are_cut_between_words() {
+        let text = "0.542 (dragonfly of 33 groups of 8 routers of 4 nodes 64 KiB at 16 distances), 0.443 (dragonfly)";
+        assert_eq!(shortened(text), "0.542 (dragonfly of 33 groups of 8 routers of 4 nodes 64 KiB at 16 distances) …");
+        assert_eq!(shortened("64 slots"), "64 slots");
+    }
+
+    #[test]
+    fn a_sentence_comes_out_if_all_of_its_statements_do() {
+        use Verdict::{Differs, Implied, NotRun, Reproduced};
+        let of = |verdicts: &[Verdict]| {
+            let facts: Vec<Fact> =
+                verdicts.iter().map(|verdict| Fact { verdict: *verdict, ..Fact::default() }).collect();
+            ["comes out", "in part", "differs", "implied", "not run"][together(&facts.iter().collect::<Vec<_>>())]
+        };
+        assert_eq!(
+            [of(&[Reproduced, Implied]), of(&[Reproduced, Differs]), of(&[Implied, Differs])],
+            ["comes out", "in part", "in part"]
+        );
+        assert_eq!([of(&[Differs, NotRun]), of(&[Implied, NotRun]), of(&[NotRun])], ["differs", "implied", "not run"]);
+    }
+
+    #[test]
+    fn each_statement_that_differs_has_one_cause_and_each_cause_such_statements() {
+        let causes = || Experiment::all().iter().flat_map(|experiment| &experiment.paper.causes);
+        causes().for_each(|cause| assert!(cause.name.split(' ').count() <= 10, "{} has over ten words", cause.name));
+        let mut left: Vec<&String> = causes().flat_map(|cause| &cause.explains).collect();
+        for experiment in Experiment::all() {
+            let place = usual_folder().join(&experiment.paper.folder);
+            let shown = Shown { experiment, report: results::read(experiment, &place).unwrap() };
+            for fact in shown.facts().filter(|fact| fact.verdict == Verdict::Differs) {
+                let heading = shown.cause(fact).0;
+                let causes = experiment.paper.causes.iter().filter(|cause| cause.explains.contains(&heading));
+                assert_eq!(causes.count(), 1, "{heading}: {}", fact.statement);
+                left.retain(|other| **other != heading);
+            }
+        }
+        assert!(left.is_empty(), "these explain nothing that differs: {left:?}");
+    }
 }

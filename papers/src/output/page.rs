@@ -1,177 +1,84 @@
-//! `README.md` of a folder of reports: the opening (`opening.rs`), then every fact with what came out, pictures,
-//! command and seed.
+//! The page of a paper: every figure with its pictures, every statement with what came of it and why, and the tables.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io;
-use std::path::Path;
 
-use tidegate_cli::files::write_whole;
-
-use super::times::{self, Times};
-use super::{files, opening, text};
+use super::results::{Shown, picture_name};
+use super::text;
+use crate::data::PaperOf;
 use crate::experiment::Experiment;
-use crate::report::{Fact, Report, Verdict};
+use crate::report::{Report, Verdict};
 
-/// Writes the page from the reports that the folder holds, whenever they were made.
-///
-/// # Errors
-/// If a report cannot be read or the page not written.
-pub fn write(folder: &Path) -> io::Result<()> {
-    let reports = files::read(folder)?;
-    write_whole(&folder.join("README.md"), &page(&reports, &times::read(folder)?))
-}
+const LEGEND: &str = "\
+A statement that does not come out is listed as *differs*, with the best explanation there is; nothing is tuned to hide
+it. One that holds, but could hardly fail here, or is our reading and no sentence of the paper, is *implied*, and not
+counted as reproduced. Statements are judged on the means over all seeds and again on each seed alone: with *2 of 3 seeds*
+one seed says something else than the means, and other seeds might, too.";
 
-fn counts(report: &Report) -> [usize; 4] {
-    let count = |verdict| report.facts.iter().filter(|fact| fact.verdict == verdict).count();
-    [Verdict::Reproduced, Verdict::Differs, Verdict::Implied, Verdict::NotRun].map(count)
-}
-
-fn command(report: &Report) -> String {
-    format!("tidegate paper {}{} --out results", report.id, opening::options(report))
-}
-
-/// The letters of the papers of some reports, each once.
-fn papers(reports: &[Report]) -> Vec<&str> {
-    let mut papers: Vec<&str> = Vec::new();
-    for report in reports {
-        if !papers.contains(&report.paper()) {
-            papers.push(report.paper());
-        }
-    }
-    papers
-}
-
-/// Which paper a letter stands for.
-fn who(paper: &str) -> String {
-    if let Some(source) = Experiment::source_of(paper).filter(|_| !paper.is_empty()) {
-        return format!("{paper} is {source}. ");
-    }
-    let known = match paper {
-        "L" => "L is Liu, Panda: Implementing Efficient and Scalable Flow Control Schemes in MPI over InfiniBand. ",
-        "A" => "A is Sur, Koop, Panda: the paper on a receive window that adapts, over InfiniBand's shared queues. ",
-        "R" => {
-            "R is Schneider, Dinan, Flajslik, Underwood, Hoefler: Fast Networks and Slow Memories, on receivers that take what \
-             comes more slowly than their network brings it. "
-        }
-        "B" => {
-            "B is Brewer, Gauthier, Fox, Schuett: Software Techniques for Improving MPP Bulk-Transfer Performance, on machines \
-             whose nodes receive more dearly than they send. "
-        }
-        _ => "",
-    };
-    known.to_owned()
-}
-
-fn heading(papers: &[&str]) -> &'static str {
-    match papers {
-        ["P"] => "The main paper: what comes out, and its figures one by one",
-        ["L"] => "L: flow control in MPI over InfiniBand: what comes out, figure by figure",
-        ["A"] => "A: receive windows that adapt: what comes out, figure by figure",
-        ["R"] => "R: fast networks and slow memories: what comes out, figure by figure",
-        ["B"] => "B: bulk transfers without many senders at one receiver: what comes out, figure by figure",
-        [""] => "Seven schemes compared",
-        _ => "The papers: what comes out, and their figures one by one",
-    }
-}
-
-fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
-    let papers = papers(reports);
-    let who: String = papers.iter().map(|paper| who(paper)).collect();
+/// The page. `has_machine`: a page beside it says what is assumed of the machine.
+pub(super) fn paper(paper: &PaperOf, shown: &[Shown], has_machine: bool) -> String {
+    let machine = if has_machine { " What is assumed of the machine stands in [machine.md](machine.md)." } else { "" };
     let mut text = format!(
-        "# {}\n\nWritten by `tidegate paper --out FOLDER`; the JSON and CSV files beside this page hold every number. {who}",
-        heading(&papers)
+        "# {}\n\nMade by `tidegate paper --pages` from the files beside each figure. [All papers](../README.md) on one \
+         page.{machine}\n\n{LEGEND}\n",
+        paper.heading()
     );
-    let _ = write!(
-        text,
-        "A statement{} that does not come out here is listed as `differs`, with the best explanation; nothing is \
-         tuned to hide it. One that holds, but could hardly fail here, or is our reading and no sentence of the paper, is \
-         `implied`, with the reason, and not counted as reproduced. Where there are several seeds, numbers are means over them, statements are judged on the \
-         means and again on each seed alone (`2 of 3 seeds`: one seed alone says something else than the means, so that other \
-         seeds might too), and ranges are the 95 % confidence interval of the mean (Student's t) if nothing else is said; \
-         overheads are those of each run beside the reference with the same seed, then averaged.\n\n",
-        opening::whose(reports)
-    );
-    text.push_str(&opening::opening(reports, times));
-    text.push_str(
-        "## The experiments\n\n\
-         | experiment | where | size | reproduced | differs | implied | not run |\n|---|---|---|---|---|---|---|\n",
-    );
-    let mut total = [0; 4];
-    for report in reports {
-        let [reproduced, differs, implied, not_run] = counts(report);
-        total.iter_mut().zip(counts(report)).for_each(|(sum, count)| *sum += count);
-        let (id, title, section) = (&report.id, &report.title, &report.section);
-        let anchor = anchor(report);
-        let _ = writeln!(
-            text,
-            "| [{id}](#{anchor}): {title} | {section} | {}{} | {reproduced} | {differs} | {implied} | {not_run} |",
-            report.scale,
-            text::seeds_and_noise(report)
-        );
-    }
-    let _ = writeln!(text, "| all | | | {} | {} | {} | {} |", total[0], total[1], total[2], total[3]);
-    let of_these = Experiment::all().iter().filter(|experiment| papers.contains(&experiment.paper()));
-    let missing = of_these.filter(|experiment| reports.iter().all(|report| report.id != experiment.id));
-    let missing: Vec<_> = missing.map(|experiment| format!("{} ({})", experiment.id, experiment.title)).collect();
-    if !missing.is_empty() {
-        let _ = writeln!(text, "\nNot run: {}.", missing.join(", "));
-    }
-    for report in reports {
-        section(&mut text, report);
+    for Shown { experiment, report } in shown {
+        let Experiment { id, title, .. } = experiment;
+        match report {
+            Some(report) => text.push_str(&section(experiment, report)),
+            None => {
+                let _ = write!(text, "\n## {id}\n\n**{title}** was not run: `tidegate paper {id}` does.\n");
+            }
+        }
     }
     text
 }
 
-/// The name that Markdown gives to the heading of a report.
-pub(super) fn anchor(report: &Report) -> String {
-    report.id.to_lowercase()
-}
-
-/// A text in a cell of a table.
 pub(super) fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+    text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// How sure the outcome of a statement is, set off where a seed has another one.
-pub(super) fn sureness(fact: &Fact) -> String {
-    let sureness = fact.sureness().unwrap_or_default();
-    if fact.is_unsure() { format!("**{sureness}**") } else { sureness }
+fn row<'a>(cells: impl IntoIterator<Item = &'a String>) -> String {
+    format!("| {} |\n", cells.into_iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "))
 }
 
-fn section(text: &mut String, report: &Report) {
-    let _ =
-        write!(text, "\n## {}\n\n**{}** ({}), {}.\n\n", report.id, report.title, report.source(), text::scale(report));
-    let setup = format!("{} {}", report.setup, text::method(report));
-    let _ = write!(text, "{}\n\n```sh\n{}\n```\n\n", setup.trim_end(), command(report));
-    if let Some(older) = text::older_runs(report) {
-        let _ = write!(text, "{older}\n\n");
+/// What repeats a report, with the options that it was made with.
+fn command(report: &Report, is_simulated: bool) -> String {
+    let Report { id, scale, seeds, seed, noise_percent, .. } = report;
+    let form = if scale == "full" { String::new() } else { format!(" --{scale}") };
+    let how = match (is_simulated, *noise_percent) {
+        (false, _) => String::new(),
+        (true, 0.0) => format!(" --no-noise --seeds {seeds} --seed {seed}"),
+        (true, percent) => format!(" --noise={percent} --seeds {seeds} --seed {seed}"),
+    };
+    format!("tidegate paper {id}{form}{how} --out results")
+}
+
+pub fn section(experiment: &Experiment, report: &Report) -> String {
+    let Report { id, title, section, setup, .. } = report;
+    let (is_simulated, stem) = (experiment.is_simulated(), experiment.figure.stem());
+    let how = if is_simulated { text::scale(report) } else { "computed, without runs".to_owned() };
+    let mut text = format!(
+        "\n## {id}\n\n**{title}** ({section}), {how}. {setup}{}\n\n```sh\n{}\n```\n\nEvery number: [{stem}.csv]({stem}.csv).\n",
+        text::method(report),
+        command(report, is_simulated),
+    );
+    for figure in &report.figures {
+        let _ = write!(text, "\n![{}]({})\n", text::caption(report, figure).0, picture_name(experiment, figure));
     }
-    let _ = writeln!(text, "| | how sure | statement | paper | here | why |\n|---|---|---|---|---|---|");
+    let _ = write!(text, "\n| | statement | paper | here | why |\n|---|---|---|---|---|\n");
     for fact in &report.facts {
-        let verdict = match fact.verdict {
-            Verdict::Reproduced => "reproduced",
-            Verdict::Differs => "**differs**",
-            Verdict::Implied => "*implied*",
-            Verdict::NotRun => "*not run*",
-        };
-        let cells = [&fact.statement, &fact.paper, &fact.here, &fact.explanation].map(|text| cell(text));
-        let _ = writeln!(text, "| {verdict} | {} | {} |", sureness(fact), cells.join(" | "));
+        let mut name = fact.verdict.name().to_owned() + &fact.sureness();
+        if fact.verdict == Verdict::Differs || fact.is_unsure() {
+            name = format!("**{name}**");
+        }
+        let quote = if fact.quote.is_empty() { String::new() } else { format!(" “{}”", fact.quote) };
+        let statement = format!("{}{quote}", fact.statement);
+        text.push_str(&row([&name, &statement, &fact.paper, &fact.here, &fact.explanation]));
     }
     for table in &report.tables {
-        let _ = write!(
-            text,
-            "\n{}:\n\n| {} |\n|{}\n",
-            table.title,
-            table.columns.join(" | "),
-            "---|".repeat(table.columns.len())
-        );
-        for row in &table.rows {
-            let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
-            let _ = writeln!(text, "| {} |", cells.join(" | "));
-        }
+        let _ = write!(text, "\n{}:\n\n{}|{}\n", table.title, row(&table.columns), "---|".repeat(table.columns.len()));
+        table.rows.iter().for_each(|cells| text.push_str(&row(cells)));
     }
-    for figure in &report.figures {
-        let _ = write!(text, "\n![{}]({})\n", files::title(figure), files::picture_name(report, figure, "svg"));
-    }
+    text
 }

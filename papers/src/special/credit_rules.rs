@@ -1,23 +1,17 @@
 //! P tables 1 and 2: what the rules of `static` say, taken from the flow control that runs under MPI.
 
-use std::collections::BTreeMap;
-
 use tidegate_flow::{Config, FlowControl, Instant, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
 
-use super::{MESSAGE_PACKETS, number};
-use crate::data::Key;
+use super::{Known, MESSAGE_PACKETS, number};
+use crate::data::{BadFigure, Keys};
 
-/// Packets that a pair exchanges: enough for many rounds of every threshold here.
-const PACKETS: u32 = 1000;
-
-/// `static` with one peer.
-fn control(slots_per_peer: u32, credit_slots: u32) -> Result<FlowControl, String> {
+fn control(slots_per_peer: u32, credit_slots: u32) -> Result<FlowControl, BadFigure> {
     let config = Config::new(SchemeName::Static, 1, slots_per_peer, credit_slots);
-    FlowControl::new(&config).map_err(|error| error.to_string())
+    Ok(FlowControl::new(&config).map_err(|error| error.to_string())?)
 }
 
 /// The threshold at which a receiver with one peer returns credits.
-pub(super) fn threshold(slots_per_peer: u32, credit_slots: u32) -> Result<u32, String> {
+pub(super) fn threshold(slots_per_peer: u32, credit_slots: u32) -> Result<u32, BadFigure> {
     Ok(control(slots_per_peer, credit_slots)?.inspect().peers[0].thresholds[0])
 }
 
@@ -46,9 +40,8 @@ fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
     "works"
 }
 
-/// Of a `quota` and `credit_slots`: the thresholds of a running receiver and of the formulas (a) and (b), and the fate
-/// of a sender with each.
-pub(super) fn thresholds(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+/// The thresholds of a running receiver and of the formulas (a) and (b), and the fate of a sender with each.
+pub(super) fn thresholds(keys: &Keys) -> Known {
     let (quota, slots) = (number(keys, "quota")?, number(keys, "credit_slots")?);
     let running = threshold(quota + slots, slots)?;
     let all = [("eq1", "fate_eq1", running), ("a", "fate_a", quota / slots + 1), ("b", "fate_b", quota / slots)];
@@ -59,11 +52,12 @@ pub(super) fn thresholds(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static s
 }
 
 /// The fewest credits that a sender holds while its receiver keeps up with it.
-fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, String> {
+fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, BadFigure> {
     let violation = |violation: tidegate_flow::Violation| violation.to_string();
     let [mut sender, mut receiver] = [control(slots_per_peer, credit_slots)?, control(slots_per_peer, credit_slots)?];
     let (mut least, peer) = (u32::MAX, PeerId(0));
-    for _ in 0..PACKETS {
+    // Enough packets for many rounds of every threshold here.
+    for _ in 0..1000 {
         sender.request(peer, 1, Instant::default()).into_credits().spend();
         receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).map_err(violation)?;
         while let Some(control) = receiver.poll_control() {
@@ -74,9 +68,8 @@ fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, String> 
     Ok(least)
 }
 
-/// Of `credit_slots`: the slots from which on a sender of 2 KiB messages no longer stalls, by eq. 5 and in a running
-/// pair.
-pub(super) fn without_stall(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+/// The slots from which on a sender of 2 KiB messages no longer stalls, by eq. 5 and in a running pair.
+pub(super) fn without_stall(keys: &Keys) -> Known {
     let credit_slots = number(keys, "credit_slots")?;
     let equation = slots_without_stall(MESSAGE_PACKETS, credit_slots).unwrap_or(u32::MAX);
     let mut pair = 2 * credit_slots;

@@ -3,35 +3,30 @@
 use std::collections::BTreeMap;
 
 use super::MESSAGE_PACKETS;
-use crate::data::{Named, Points, ValueOf};
-
-/// The fewest slots of the plateau before the fall.
-const PLATEAU: u32 = 30;
+use crate::data::{BadFigure, Named, Points, ValueOf};
 
 /// What the overhead of one curve does around the slots at which a message first fits into the data region.
-struct Fall {
+pub(super) struct Fall {
     /// The first point from which on all are lower than every point of the plateau before these slots.
-    leaves: f64,
+    pub leaves: f64,
     /// The first point from which on all are within a tenth of the whole fall of the last one's level.
-    stable: f64,
-    /// Percentage points per slot, on the plateau.
-    before: f64,
+    pub stable: f64,
+    pub before: f64,
     /// The same from its end to the last point or the stable part.
-    beyond: f64,
+    pub beyond: f64,
     /// Percentage points from the plateau's end to the last point.
-    height: f64,
+    pub height: f64,
 }
 
 impl Fall {
-    fn of(points: &[(u32, f64)], credit_slots: u32) -> Result<Self, String> {
+    fn of(points: &[(u32, f64)], credit_slots: u32) -> Result<Self, BadFigure> {
         // With so many data slots a message first fits.
         let start = MESSAGE_PACKETS + credit_slots;
         let plateau: Vec<(u32, f64)> =
-            points.iter().filter(|(slots, _)| (PLATEAU..start).contains(slots)).copied().collect();
+            points.iter().filter(|(slots, _)| (30..start).contains(slots)).copied().collect();
         let ([first, ..], [.., end], [.., last]) = (&plateau[..], &plateau[..], points) else {
-            return Err(format!(
-                "no size from {PLATEAU} to {start} slots is measured with {credit_slots} credit slots"
-            ));
+            let what = format!("no size from 30 to {start} slots is measured with {credit_slots} credit slots");
+            return Err(what.into());
         };
         let lowest = plateau.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
         let height = end.1 - last.1;
@@ -56,10 +51,9 @@ fn behind(points: &[(u32, f64)], breaks: impl Fn(f64) -> bool) -> Option<&(u32, 
 }
 
 /// A number of the fall of each curve that a value is of.
-fn of_each(points: &Points, value: &ValueOf, number: fn(&Fall) -> f64) -> Result<Named, String> {
+pub(super) fn of_each(points: &Points, value: &ValueOf, number: fn(&Fall) -> f64) -> Result<Named, BadFigure> {
     let each = ["credit_slots", "slots_per_peer"].map(str::to_owned).to_vec();
-    let measured =
-        points.value(&ValueOf { each, computed: None, ..value.clone() }).map_err(|error| error.to_string())?;
+    let measured = points.value(&ValueOf { each, computed: None, ..value.clone() })?;
     let mut curves: BTreeMap<u32, Vec<(u32, f64)>> = BTreeMap::new();
     for (key, overhead) in measured.keys.iter().zip(&measured.numbers) {
         let place = key.split_once(' ').and_then(|(credits, slots)| Some((credits.parse().ok()?, slots.parse().ok()?)));
@@ -73,26 +67,6 @@ fn of_each(points: &Points, value: &ValueOf, number: fn(&Fall) -> f64) -> Result
         named.numbers.push(number(&Fall::of(&curve, credits)?));
     }
     Ok(named)
-}
-
-pub(super) fn leaves(points: &Points, value: &ValueOf) -> Result<Named, String> {
-    of_each(points, value, |fall| fall.leaves)
-}
-
-pub(super) fn stable(points: &Points, value: &ValueOf) -> Result<Named, String> {
-    of_each(points, value, |fall| fall.stable)
-}
-
-pub(super) fn slope_before(points: &Points, value: &ValueOf) -> Result<Named, String> {
-    of_each(points, value, |fall| fall.before)
-}
-
-pub(super) fn slope_beyond(points: &Points, value: &ValueOf) -> Result<Named, String> {
-    of_each(points, value, |fall| fall.beyond)
-}
-
-pub(super) fn height(points: &Points, value: &ValueOf) -> Result<Named, String> {
-    of_each(points, value, |fall| fall.height)
 }
 
 #[cfg(test)]

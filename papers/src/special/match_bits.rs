@@ -1,20 +1,16 @@
 //! R theorem 2: whether sender and receiver can choose match bits without telling each other, by search.
 //!
-//! **The encoding.** A receive's bits are one-hot: its tag, its position, and the tag of the receive before it. A
-//! sender makes an entry of match bits and ignore bits for each of its sends. A get matches an entry if
-//! `(get ^ match) & !ignore == 0`. With two messages these are 9 bits, so an entry has 2^18 values, and two entries
-//! have 2^36.
-//!
-//! **The search.** Two entries that match the same of the gets that occur are as good as each other. So all 2^18 values
-//! of an entry are tried once and counted by which gets they match; all pairs of these few classes are all 2^36
-//! assignments. With three messages there are too many values. There the question is only whether there is one, and
-//! under list order that can be told exactly: the entry of a send has to match some gets, and must not match others.
-//! The least entry that matches all of the former (bits in which they agree are fixed, all others are ignored) is
-//! contained in each that does; so if even that one matches one of the latter, none is left.
+//! A receive's bits are one-hot: its tag, its position, and the tag of the receive before it. A sender makes an entry
+//! of match bits and ignore bits for each of its sends; a get matches if `(get ^ match) & !ignore == 0`. With two
+//! messages these are 9 bits, so two entries have 2^36 values. Entries that match the same of the gets that occur are
+//! alike, so all 2^18 values of an entry are counted by which gets they match, and pairs of these few classes tried.
+//! With three messages it is asked whether an assignment exists: if even the least entry that matches all gets of its
+//! send (bits in which they agree fixed, all others ignored) matches one that it must not, none does.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use crate::data::Key;
+use super::Known;
+use crate::data::{BadFigure, Keys};
 
 /// A tag of a receive: any, or the one of that send.
 const ANY: usize = 0;
@@ -35,22 +31,15 @@ fn demanded(tags: &[usize], sends: usize) -> Program {
     tags.iter().map(demand).collect()
 }
 
-/// What bits say of the receives before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum History {
-    /// The tag of the last one, as R has it.
     Last,
-    /// The tag of each, position by position.
     Each,
-    /// A bit for each sequence that there can be.
     Whole,
 }
 
-/// The bits of the receive at `position`.
 fn bits(tags: &[usize], position: usize, sends: usize, history: History) -> u64 {
-    let kinds = sends + 1;
-    let (before, mut shift) = (&tags[..position], 0);
-    let mut all = 0;
+    let (kinds, before, mut shift, mut all) = (sends + 1, &tags[..position], 0, 0);
     let mut one_of = |value: usize, values: usize| {
         all |= 1 << (shift + value);
         shift += values;
@@ -80,7 +69,6 @@ fn table1(as_printed: bool) -> Vec<Program> {
     programs
 }
 
-/// When an entry counts as matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// Only the entry of its own send may match a get.
@@ -93,11 +81,9 @@ enum Rule {
 
 /// Entries of two sends, by which gets they match.
 struct Search {
-    /// The gets that occur.
     gets: Vec<u64>,
     /// Which gets an entry matches, and how many entries do.
-    classes: Vec<(u64, u64)>,
-    /// Values of one entry.
+    classes: HashMap<u64, u64>,
     entries: u64,
 }
 
@@ -106,40 +92,29 @@ impl Search {
         let mut gets: Vec<u64> = programs.iter().flat_map(gets_of).collect();
         gets.sort_unstable();
         gets.dedup();
-        let mut classes: HashMap<u64, u64> = HashMap::new();
-        let values = 1 << 9;
-        for matching in 0..values {
-            for ignored in 0..values {
-                let is_matched = |get: &u64| (get ^ matching) & !ignored == 0;
-                let matched = gets.iter().enumerate().filter(|(_, get)| is_matched(get));
-                *classes.entry(matched.fold(0, |all, (nth, _)| all | 1 << nth)).or_default() += 1;
-            }
+        let (mut classes, values) = (HashMap::new(), 1 << 9);
+        for (matching, ignored) in (0..values).flat_map(|matching| (0..values).map(move |ignored| (matching, ignored)))
+        {
+            let matched = gets.iter().enumerate().filter(|(_, get)| (*get ^ matching) & !ignored == 0);
+            *classes.entry(matched.fold(0, |all, (nth, _)| all | 1 << nth)).or_default() += 1;
         }
-        Search { gets, classes: classes.into_iter().collect(), entries: values * values }
+        Search { gets, classes, entries: values * values }
     }
 
     /// How many of all assignments do what MPI demands of all programs.
     fn works(&self, programs: &[Program], rule: Rule) -> u64 {
         let place = |get: u64| self.gets.iter().position(|&other| other == get).expect("it occurs");
-        let programs: Vec<Vec<(usize, Option<usize>)>> = programs
-            .iter()
-            .map(|program| {
-                gets_of(program).into_iter().map(place).zip(program.iter().map(|receive| receive.1)).collect()
-            })
-            .collect();
-        let mut works = 0;
-        for (first, firsts) in &self.classes {
-            for (second, seconds) in &self.classes {
-                if programs.iter().all(|program| is_right([*first, *second], program, rule)) {
-                    works += firsts * seconds;
-                }
-            }
-        }
-        works
+        let placed = |program: &Program| -> Vec<(usize, Option<usize>)> {
+            gets_of(program).into_iter().map(place).zip(program.iter().map(|receive| receive.1)).collect()
+        };
+        let programs: Vec<_> = programs.iter().map(placed).collect();
+        let pairs = self.classes.iter().flat_map(|first| self.classes.iter().map(move |second| (first, second)));
+        let right =
+            pairs.filter(|(one, other)| programs.iter().all(|program| is_right([*one.0, *other.0], program, rule)));
+        right.map(|(first, second)| first.1 * second.1).sum()
     }
 }
 
-/// The bits of a program's gets.
 fn gets_of(program: &Program) -> Vec<u64> {
     let tags: Vec<usize> = program.iter().map(|receive| receive.0).collect();
     (0..tags.len()).map(|position| bits(&tags, position, 2, History::Last)).collect()
@@ -151,9 +126,7 @@ fn is_right(entries: [u64; 2], program: &[(usize, Option<usize>)], rule: Rule) -
     program.iter().all(|&(get, demanded)| {
         let matches = |&entry: &usize| !is_gone[entry] && entries[entry] & 1 << get != 0;
         let found: Vec<usize> = (0..2).filter(matches).collect();
-        if rule == Rule::Consumed
-            && let Some(&first) = found.first()
-        {
+        if let (Rule::Consumed, Some(&first)) = (rule, found.first()) {
             is_gone[first] = true;
         }
         found.first().copied() == demanded && (rule != Rule::Strict || found.len() < 2)
@@ -165,81 +138,74 @@ fn in_list_order(sends: usize, history: History) -> Result<(), &'static str> {
     let all = (0..(sends + 1).pow(sends as u32)).map(|number| {
         (0..sends).map(|position| number / (sends + 1).pow(position as u32) % (sends + 1)).collect::<Vec<usize>>()
     });
-    // Only programs all of whose receives match: more demands could only leave fewer assignments.
     let mut demands: HashMap<u64, usize> = HashMap::new();
     for tags in all {
-        let program = demanded(&tags, sends);
-        for (position, (_, send)) in program.iter().enumerate() {
-            let (Some(send), true) = (*send, program.iter().all(|receive| receive.1.is_some())) else { continue };
+        let sent: Option<Vec<usize>> = demanded(&tags, sends).into_iter().map(|receive| receive.1).collect();
+        // Only programs all of whose receives match: more demands could only leave fewer assignments.
+        for (position, send) in sent.into_iter().flatten().enumerate() {
             if *demands.entry(bits(&tags, position, sends, history)).or_insert(send) != send {
                 return Err("the same bits must match different sends");
             }
         }
     }
     let fits = |entry: usize| {
-        let of = |wanted: bool| {
-            demands.iter().filter(move |(_, send)| if wanted { **send == entry } else { **send > entry })
-        };
-        let (ones, zeros) = of(true).fold((u64::MAX, u64::MAX), |(ones, zeros), (get, _)| (ones & get, zeros & !get));
-        of(false).all(|(get, _)| ones & !get != 0 || zeros & get != 0)
+        let own = demands.iter().filter(|(_, send)| **send == entry);
+        let (ones, zeros) = own.fold((u64::MAX, u64::MAX), |(ones, zeros), (get, _)| (ones & get, zeros & !get));
+        let mut later = demands.iter().filter(|(_, send)| **send > entry);
+        later.all(|(get, _)| ones & !get != 0 || zeros & get != 0)
     };
-    if (0..sends).all(fits) {
-        Ok(())
-    } else {
-        Err("each entry that matches its own gets also matches those of a later send")
-    }
+    let is_one = (0..sends).all(fits);
+    is_one.then_some(()).ok_or("each entry that matches its own gets also matches those of a later send")
 }
 
-/// A key's text.
-fn text<'a>(keys: &'a BTreeMap<String, Key>, axis: &str) -> Result<&'a str, String> {
-    keys.get(axis).map(|key| key.text.as_str()).ok_or_else(|| format!("a search needs {axis}"))
+fn text<'a>(keys: &'a Keys, axis: &str) -> Result<&'a str, BadFigure> {
+    keys.get(axis).map(|key| key.text.as_str()).ok_or_else(|| format!("a search needs {axis}").into())
 }
 
 /// What is found for so many `sends`, a `rule`, a `history` and, of two sends, a `table`: how many assignments do what
 /// MPI demands (of three sends 1 if any does), the same in words, and whether the table's last row is what MPI demands.
-pub(super) fn search(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+pub(super) fn search(keys: &Keys) -> Known {
+    let known = |count: u64, words: String, agrees: bool| {
+        Ok(vec![("count", count.to_string()), ("works", words), ("agrees", u8::from(agrees).to_string())])
+    };
     let history = match text(keys, "history")? {
         "last" => History::Last,
         "each" => History::Each,
         "whole" => History::Whole,
-        other => return Err(format!("history = {other} is none of last, each, whole")),
+        other => return Err(format!("history = {other} is none of last, each, whole").into()),
     };
     if text(keys, "sends")? == "3" {
-        let found = in_list_order(3, history);
-        let count = if found.is_ok() { "1" } else { "0" };
-        let words = found.map_or_else(|why| format!("none: {why}"), |()| "some".to_owned());
-        return Ok(vec![("count", count.to_owned()), ("works", words), ("agrees", "1".to_owned())]);
+        return match in_list_order(3, history) {
+            Ok(()) => known(1, "some".to_owned(), true),
+            Err(why) => known(0, format!("none: {why}"), true),
+        };
     }
-    let programs = table1(text(keys, "table")? == "as printed");
     let rule = match text(keys, "rule")?.split(':').next() {
         Some("strict") => Rule::Strict,
         Some("list order, entries stay") => Rule::ListOrder,
         _ => Rule::Consumed,
     };
+    let programs = table1(text(keys, "table")? == "as printed");
     let search = Search::new(&programs);
     let works = search.works(&programs, rule);
-    let agrees = u8::from(programs[6] == demanded(&[2, ANY], 2));
-    let words = format!("{works} of {}", search.entries * search.entries);
-    Ok(vec![("count", works.to_string()), ("works", words), ("agrees", agrees.to_string())])
+    known(works, format!("{works} of {}", search.entries * search.entries), programs[6] == demanded(&[2, ANY], 2))
 }
 
 /// Theorem 1: whether what happens before what, as `before` says (`t3 → t4, tx → t3`), has a circle.
-pub(super) fn circle(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+pub(super) fn circle(keys: &Keys) -> Known {
     let edges =
         text(keys, "before")?.split(", ").map(|edge| edge.split_once(" → ").ok_or("`before` has edges `a → b`"));
-    let has_one = has_circle(&edges.collect::<Result<Vec<_>, _>>()?);
+    let has_one = has_circle(edges.collect::<Result<Vec<_>, _>>()?);
     Ok(vec![("circle", if has_one { "yes" } else { "no" }.to_owned())])
 }
 
 /// Whether events that happen before each other form a circle: some are left when all that nothing precedes are taken.
-fn has_circle(edges: &[(&str, &str)]) -> bool {
-    let mut left = edges.to_vec();
+fn has_circle(mut left: Vec<(&str, &str)>) -> bool {
     loop {
-        let count = left.len();
         let before = left.clone();
         left.retain(|(one, _)| before.iter().any(|(_, other)| other == one));
-        if left.len() == count {
-            return count > 0;
+        if left.len() == before.len() {
+            return !left.is_empty();
         }
     }
 }
@@ -253,7 +219,7 @@ mod tests {
         let programs = table1(false);
         let search = Search::new(&programs);
         assert_eq!(search.entries, 1 << 18);
-        assert_eq!(search.classes.iter().map(|class| class.1).sum::<u64>(), search.entries);
+        assert_eq!(search.classes.values().sum::<u64>(), search.entries);
         let works = [Rule::Strict, Rule::ListOrder, Rule::Consumed].map(|rule| search.works(&programs, rule));
         assert_eq!(works, [0, 24_576, 221_184]);
         assert_eq!(search.classes.len(), 84);
@@ -277,7 +243,7 @@ mod tests {
 
     #[test]
     fn bits_out_of_the_announcement_close_a_circle() {
-        assert!(!has_circle(&[("t3", "t4"), ("tx", "t3")]));
-        assert!(has_circle(&[("t3", "t4"), ("tx", "t3"), ("t4", "tx")]));
+        assert!(!has_circle(vec![("t3", "t4"), ("tx", "t3")]));
+        assert!(has_circle(vec![("t3", "t4"), ("tx", "t3"), ("t4", "tx")]));
     }
 }

@@ -1,16 +1,12 @@
 //! P table 3: memory per receiver, measured from the flow control and the mailbox that run under MPI.
 
-use std::collections::BTreeMap;
-
 use tidegate_flow::{Config, FlowControl, PACKET_BYTES, SchemeName};
 
-use super::number;
-use crate::data::{Key, Named, Points, ValueOf};
-
-const MEBIBYTE: f64 = 1_048_576.0;
+use super::{Known, number};
+use crate::data::{BadFigure, Keys, Named, Points, ValueOf};
 
 /// Bytes of one receiver: its book-keeping, which is built and counted, and its mailbox.
-fn bytes(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<[f64; 2], String> {
+fn bytes(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<[f64; 2], BadFigure> {
     let config = Config { piggyback: true, ..Config::new(scheme, processes - 1, slots_per_peer, 2) };
     let control = FlowControl::new(&config).map_err(|error| error.to_string())?;
     let slots = config.regions().map_err(|error| error.to_string())?.mailbox as usize;
@@ -18,23 +14,22 @@ fn bytes(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<[f64
 }
 
 /// Of a `scheme`, `slots_per_peer` and `processes`: `mebibytes` of a receiver, and `bookkeeping`, bytes per sender.
-pub(super) fn receiver(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+pub(super) fn receiver(keys: &Keys) -> Known {
     let scheme = keys.get("scheme").and_then(|key| key.text.parse().ok()).ok_or("a scheme is needed")?;
     let processes = number(keys, "processes")?;
     let [bookkeeping, mailbox] = bytes(scheme, number(keys, "slots_per_peer")?, processes)?;
     let per_sender = bookkeeping / f64::from(processes - 1);
-    let mebibytes = (bookkeeping + mailbox) / MEBIBYTE;
+    let mebibytes = (bookkeeping + mailbox) / 1_048_576.0;
     Ok(vec![("bookkeeping", per_sender.to_string()), ("mebibytes", mebibytes.to_string())])
 }
 
-/// How many times less `dynamic` takes than `static`, at least, among each of these `numbers` of processes, if each has
-/// the slots that the value's other fields find for it in runs.
-pub(super) fn at_equal_overhead(points: &Points, value: &ValueOf) -> Result<Named, String> {
+/// How many times less `dynamic` takes than `static`, at least, among these `numbers` of processes.
+pub(super) fn at_equal_overhead(points: &Points, value: &ValueOf) -> Result<Named, BadFigure> {
     let needed = |scheme: SchemeName| {
         let mut of = ValueOf { computed: None, numbers: Vec::new(), ..value.clone() };
-        of.r#where.insert("scheme".to_owned(), scheme.to_string().into());
-        let found = points.value(&of).map_err(|error| error.to_string())?;
-        Ok::<f64, String>(found.numbers.first().copied().unwrap_or(f64::INFINITY))
+        of.numbers_of.r#where.insert("scheme".to_owned(), scheme.to_string().into());
+        let found = points.value(&of)?;
+        Ok::<f64, BadFigure>(found.numbers.first().copied().unwrap_or(f64::INFINITY))
     };
     let [fixed, moving] = [needed(SchemeName::Static)?, needed(SchemeName::Dynamic)?];
     if !(fixed.is_finite() && moving.is_finite()) {

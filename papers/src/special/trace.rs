@@ -2,32 +2,20 @@
 //! 10, eight blocks. Sender 0 is the one that is traced; senders 1 to 4 make the slots scarce (block 2) and steal
 //! (block 4).
 
-use std::collections::BTreeMap;
-
 use tidegate_flow::{Config, FlowControl, Packet, PacketKind, PeerId, SchemeName, Violation};
 
-use super::number;
-use crate::data::Key;
+use super::{Known, number};
+use crate::data::Keys;
 
-/// The sender whose columns the figure has.
 const TRACED: PeerId = PeerId(0);
-/// The others.
 const OTHERS: std::ops::Range<u32> = 1..5;
 
-/// What is known after a step, by name.
-type Row = Vec<(&'static str, String)>;
-
-/// A receiver, fed packet by packet.
 struct Receiver {
     control: FlowControl,
-    rows: Vec<Row>,
+    rows: Vec<Vec<(&'static str, String)>>,
 }
 
 impl Receiver {
-    fn thresholds(&self) -> Vec<u32> {
-        self.control.inspect().peers[0].thresholds.clone()
-    }
-
     /// Retrieves `count` packets of a sender. Returns the credits of each credit packet that this sends to it.
     fn retrieve(&mut self, from: PeerId, count: u32) -> Result<Vec<u32>, Violation> {
         let mut returned = Vec::new();
@@ -50,7 +38,7 @@ impl Receiver {
     }
 
     /// Notes what the receiver knows of the traced sender.
-    fn note(&mut self, returned: &[u32], rode: Option<u16>) -> &mut Row {
+    fn note(&mut self, returned: &[u32], rode: Option<u16>) -> &mut Vec<(&'static str, String)> {
         let state = &self.control.inspect().peers[0];
         let list = |values: &[u32]| values.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
         self.rows.push(vec![
@@ -67,31 +55,32 @@ impl Receiver {
         &mut self.rows[last]
     }
 
+    /// Retrieves packets of the traced sender, and notes what is known then.
+    fn step(&mut self, count: u32) -> Result<(), Violation> {
+        let returned = self.retrieve(TRACED, count)?;
+        self.note(&returned, None);
+        Ok(())
+    }
+
     /// Blocks 1 to 4: thresholds reached in the regular way.
     fn regular_blocks(&mut self) -> Result<(), Violation> {
         self.note(&[], None);
-        let first = self.retrieve(TRACED, 1)?;
-        self.note(&first, None);
+        self.step(1)?;
         for other in OTHERS {
             self.retrieve(PeerId(other), 3)?;
         }
-        let scarce = self.retrieve(TRACED, 1)?;
-        self.note(&scarce, None);
+        self.step(1)?;
         self.retrieve(PeerId(1), 3)?;
-        let again = self.retrieve(TRACED, 1)?;
-        self.note(&again, None);
+        self.step(1)?;
         for other in OTHERS.cycle().take(1000) {
             if self.control.inspect().peers[0].intended_quota == 4 {
                 break;
             }
             self.retrieve(PeerId(other), 1)?;
         }
-        let stolen = self.retrieve(TRACED, 4)?;
-        self.note(&stolen, None);
-        Ok(())
+        self.step(4)
     }
 
-    /// Blocks 5 to 8: credits that ride.
     fn piggyback_blocks(&mut self) -> Result<(), Violation> {
         let mut explicit = self.retrieve(TRACED, 1)?;
         let first = self.piggyback();
@@ -99,26 +88,24 @@ impl Receiver {
         explicit.extend(self.retrieve(TRACED, 1)?);
         let second = self.piggyback();
         self.note(&explicit, Some(second));
-        let next = self.thresholds()[1];
+        let next = self.control.inspect().peers[0].thresholds[1];
         let mut explicit = self.retrieve(TRACED, 3)?;
         let rode = self.piggyback();
         explicit.extend(self.retrieve(TRACED, 1)?);
         let excess = self.piggyback();
-        let rise = self.thresholds()[0].saturating_sub(next);
+        let rise = self.control.inspect().peers[0].thresholds[0].saturating_sub(next);
         let row = self.note(&explicit, Some(excess));
         row.extend([("rode_before", rode.to_string()), ("rise", rise.to_string())]);
         self.retrieve(TRACED, 1)?;
         let rode = self.piggyback();
         let regular = self.retrieve(TRACED, 3)?;
         self.note(&regular, Some(rode));
-        let last = self.retrieve(TRACED, 2)?;
-        self.note(&last, None);
-        Ok(())
+        self.step(2)
     }
 }
 
 /// What is known after a `step`, the first of which is the initial configuration.
-pub(super) fn step(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+pub(super) fn step(keys: &Keys) -> Known {
     let config = Config { piggyback: true, ..Config::new(SchemeName::Dynamic, 5, 12, 2) };
     let control = FlowControl::new(&config).map_err(|error| error.to_string())?;
     let mut receiver = Receiver { control, rows: Vec::new() };
@@ -127,12 +114,11 @@ pub(super) fn step(keys: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, St
     step.checked_sub(1)
         .and_then(|step| receiver.rows.get(step))
         .cloned()
-        .ok_or_else(|| format!("there is no step {step}"))
+        .ok_or_else(|| format!("there is no step {step}").into())
 }
 
-/// P §6.3: with nothing to move `dynamic` does as `static`. Packets of three senders in turn; what goes back, packet by
-/// packet. (A property test of the flow control tries two-way traffic of all orders, with piggybacking.)
-pub(super) fn alike(_: &BTreeMap<String, Key>) -> Result<Vec<(&'static str, String)>, String> {
+/// P §6.3: with nothing to move `dynamic` does as `static`. Packets of three senders in turn; what goes back.
+pub(super) fn alike() -> Known {
     let returned = |scheme| {
         let mut control = FlowControl::new(&Config::new(scheme, 3, 4, 2)).map_err(|error| error.to_string())?;
         let mut returned = Vec::new();

@@ -1,6 +1,5 @@
 //! One part of the runs of experiments, where several processes divide them ([`Part`]).
 
-use std::sync::Arc;
 use std::thread;
 
 use tidegate_cli::part::Part;
@@ -41,7 +40,7 @@ impl Workshop<'_> {
     }
 
     /// The runs of other parts that are not kept; the others have ended with that.
-    fn take_kept_of_others(&self) -> Vec<Arc<Item>> {
+    fn take_kept_of_others(&self) -> Vec<Item> {
         let mut left = std::mem::take(&mut self.state().of_others);
         left.retain(|item| match self.store.load(&item.key) {
             Some(run) => {

@@ -1,8 +1,9 @@
 //! docs/add-a-figure.md, word for word: a paper's folder and a figure's files, run by `--papers`; and what is said of
 //! files that are none.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Writes the files that the chapter shows into a folder.
@@ -69,8 +70,18 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_is_near() {
     );
 }
 
+/// Pages and pictures below a folder.
+fn shown(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let below = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let folders = below(folder).into_iter().filter(|path| path.join("paper.toml").is_file());
+    let files = folders.flat_map(|path| below(&path)).chain(below(folder));
+    let is_shown = |path: &PathBuf| path.ends_with("README.md") || path.extension().is_some_and(|end| end == "svg");
+    let named = |path: PathBuf| (path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap());
+    files.filter(is_shown).map(named).collect()
+}
+
 #[test]
-fn the_overview_in_the_repository_is_what_the_files_beside_the_figures_give() {
+fn pages_and_pictures_in_the_repository_are_what_the_files_beside_the_figures_give() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
     let copy = |from: &Path, to: &Path| {
@@ -85,9 +96,30 @@ fn the_overview_in_the_repository_is_what_the_files_beside_the_figures_give() {
     {
         copy(&entry.path(), &folder.path().join(entry.file_name()));
     }
-    fs::remove_file(folder.path().join("README.md")).unwrap();
-    let done = paper(folder.path(), &["--overview"]);
+    let is = shown(folder.path());
+    is.keys().for_each(|name| fs::remove_file(folder.path().join(name)).unwrap());
+    let done = paper(folder.path(), &["--pages"]);
     assert!(done.status.success(), "{done:?}");
-    let [is, should] = [sources, folder.path()].map(|place| fs::read_to_string(place.join("README.md")).unwrap());
-    assert!(is == should, "papers/README.md is out of date: tidegate paper --overview");
+    let should = shown(folder.path());
+    assert_eq!(is.keys().collect::<Vec<_>>(), should.keys().collect::<Vec<_>>());
+    for (name, bytes) in is {
+        assert!(bytes == should[&name], "papers/{} is out of date: tidegate paper --pages", name.display());
+    }
+}
+
+#[test]
+fn the_chapter_names_every_field_of_a_figures_file() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(sources.join(name)).unwrap();
+    let (chapter, code) = (read("../docs/add-a-figure.md"), read("src/data/definition.rs"));
+    let fields = code.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(": "));
+    for (field, _) in fields.filter(|(field, _)| !["numbers_of", "numbers"].contains(field)) {
+        let field = field.trim_start_matches("r#");
+        let is_named = ["`", "[", "."].iter().any(|before| {
+            chapter.match_indices(&format!("{before}{field}")).any(|(at, found)| {
+                !chapter[at + found.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_')
+            })
+        });
+        assert!(is_named || chapter.contains(&format!("\n{field} = ")), "docs/add-a-figure.md does not name `{field}`");
+    }
 }

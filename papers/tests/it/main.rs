@@ -5,10 +5,10 @@ mod manual;
 
 mod asking;
 mod chapter;
-mod files;
 mod kept_runs;
+mod machines;
 mod man;
-mod opening;
 mod parts;
+mod results;
 mod statements;
 mod workshop;

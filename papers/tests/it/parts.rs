@@ -37,7 +37,9 @@ fn counts(error: &str) -> (usize, usize) {
 
 /// Comma-separated values, by name.
 fn tables(out: &Path) -> Vec<(String, String)> {
-    let names = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
+    // They lie in the folder of the paper.
+    let Ok(files) = fs::read_dir(out.join("liu-panda")) else { return Vec::new() };
+    let names = files.map(|entry| entry.unwrap().path());
     let mut tables: Vec<_> = names.filter(|path| path.extension().is_some_and(|ending| ending == "csv")).collect();
     tables.sort();
     tables

@@ -1,16 +1,18 @@
 //! Every experiment of the papers at its smallest scale: the paper's statements that come out must go on coming
 //! out.
 //!
-//! Those that do not are named here one by one. docs/paper says why, and what comes out at larger scales; where one of
-//! them comes out after a change, the better.
+//! Those that do not are named here one by one. The papers' pages say why, and what comes out at larger scales; where
+//! one of them comes out after a change, the better.
 
-use tidegate_papers::{Experiment, Report, Scale, Silent, Verdict, Workshop};
+use tidegate_cli::progress::Bar;
+use tidegate_papers::{Experiment, Report, Scale, Verdict, Workshop};
 
 /// Seed of all runs; results do not depend on how many run at once.
 const SEED: u64 = 1;
 
 fn run(ids: &[&str]) -> Vec<Report> {
-    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent);
+    let bar = Bar::new("paper");
+    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &bar);
     let report = |id: &&str| {
         let experiment = Experiment::find(id).unwrap_or_else(|| panic!("there is no {id}"));
         experiment.run(&workshop).unwrap_or_else(|error| panic!("{id} failed: {error}"))
@@ -145,7 +147,8 @@ fn every_experiment_has_a_test_here() {
 #[test]
 fn a_report_is_the_same_however_many_runs_go_on_at_once() {
     let reports = [1, 4].map(|jobs| {
-        let workshop = Workshop::new(Scale::Smallest, SEED, Some(jobs), &Silent);
+        let bar = Bar::new("paper");
+        let workshop = Workshop::new(Scale::Smallest, SEED, Some(jobs), &bar);
         Experiment::find("P-fig24-26").unwrap().run(&workshop).unwrap()
     });
     assert_eq!(reports[0], reports[1]);
@@ -154,7 +157,8 @@ fn a_report_is_the_same_however_many_runs_go_on_at_once() {
 /// Without noise this differs, with one size of message.
 #[test]
 fn with_noise_piggybacking_lowers_the_overhead() {
-    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise(Workshop::NOISE_PERCENT);
+    let bar = Bar::new("paper");
+    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &bar).with_noise(Workshop::NOISE_PERCENT);
     let report = Experiment::find("P-fig9").unwrap().run(&workshop).unwrap();
     assert_eq!(report.noise_percent, 2.5);
     let fact = report.facts.iter().find(|fact| fact.statement.starts_with("Piggybacking lowers the overhead")).unwrap();
@@ -225,7 +229,7 @@ fn a_pool_at_every_memory() {
 
 #[test]
 fn few_slow_nodes_of_many() {
-    // The smallest network has one slow node at most, and few groups; docs/paper/R has what comes out at full size.
+    // The smallest network has one slow node at most, and few groups; papers/schneider has what comes out at full size.
     let differing = [
         "With no slow node the network accepts",
         "One slow node in a thousand is enough",
@@ -246,7 +250,7 @@ fn few_slow_nodes_of_many() {
 
 #[test]
 fn techniques_of_bulk_transfer() {
-    // The smallest CM-5 has 16 nodes, and few blocks per pair; docs/paper/B has what comes out with 64.
+    // The smallest CM-5 has 16 nodes, and few blocks per pair; papers/brewer has what comes out with 64.
     let differing = [
         "Barriers improve a cyclic shift of large blocks dramatically on cm5",
         "Barriers improve a cyclic shift of large blocks dramatically on alewife",
@@ -284,8 +288,9 @@ fn match_bits_without_the_announcement() {
 /// Noise interrupts processes, and networks under load have none: the same runs serve with any.
 #[test]
 fn noise_is_nothing_to_networks_under_load() {
-    let plain = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent);
-    let noisy = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise(Workshop::NOISE_PERCENT);
+    let bar = Bar::new("paper");
+    let plain = Workshop::new(Scale::Smallest, SEED, Some(1), &bar);
+    let noisy = Workshop::new(Scale::Smallest, SEED, Some(1), &bar).with_noise(Workshop::NOISE_PERCENT);
     let reports = [plain, noisy].map(|workshop| Experiment::find("R-fig4").unwrap().run(&workshop).unwrap());
     assert_eq!(reports[0], reports[1]);
 }

@@ -34,7 +34,7 @@ Examples:
   tidegate paper P-table1 P-fig14
   tidegate paper --help                    (its options, once it is installed)
 
-docs/paper/README.md holds the results with pictures.";
+papers/README.md in Tidegate's sources shows all results.";
 
 /// Arguments of `tidegate sim`.
 #[derive(Debug, Args)]

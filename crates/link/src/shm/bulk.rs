@@ -18,7 +18,7 @@
 //! **Memory that only its own process reaches.** The system copies nothing out of some memory, although its process may
 //! use it (`memfd_secret`, mappings of devices), and says what it says of memory that is not there. So where the fault
 //! is the peer's, the transfer goes another way, in which the peer copies by itself; where it is ours, the operation
-//! fails. Which of the two it is, the system does not tell: see [`PeerMemory::whose_fault`]. One such transfer says
+//! fails. Which of the two it is, the system does not tell: see [`ProbedMemory::whose_fault`]. One such transfer says
 //! little about the next, but transfers that fault one after the other are tried ever more rarely (`Faults`).
 //!
 //! **A process whose first thread has ended** lives, but the system finds no memory under its id any more (`ESRCH`). So
@@ -71,7 +71,7 @@ impl From<io::Error> for TransferError {
 
 /// A peer's memory.
 #[derive(Debug)]
-pub(crate) struct PeerMemory {
+pub(crate) struct ProbedMemory {
     pid: u32,
     /// Where its cookie is, and the number that is there.
     cookie: Span,
@@ -91,12 +91,12 @@ enum Writes {
     Refused,
 }
 
-impl PeerMemory {
+impl ProbedMemory {
     /// Tries to read the memory of the process that has this number at its cookie's address. Errors say why not and
     /// what would help.
-    pub fn probe(pid: u32, cookie_address: u64, number: u64) -> Result<PeerMemory, String> {
+    pub fn probe(pid: u32, cookie_address: u64, number: u64) -> Result<ProbedMemory, String> {
         let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
-        let memory = PeerMemory { pid, cookie, number, writes: Writes::Untried, faults: Faults::default() };
+        let memory = ProbedMemory { pid, cookie, number, writes: Writes::Untried, faults: Faults::default() };
         // SAFETY: nothing is copied to memory of ours but the cookie.
         match unsafe { Copier::default().read(&memory, [].into_iter(), [].into_iter()) } {
             Ok(()) => Ok(memory),
@@ -185,7 +185,7 @@ impl Copier {
     /// `remote`: what is not mapped there is an error.
     pub unsafe fn read(
         &mut self,
-        memory: &PeerMemory,
+        memory: &ProbedMemory,
         local: impl Iterator<Item = Span>,
         remote: impl Iterator<Item = Span>,
     ) -> Result<(), TransferError> {
@@ -239,7 +239,7 @@ impl Copier {
     /// is not mapped there is an error, and other damage is the other process's affair.
     pub unsafe fn write(
         &mut self,
-        memory: &mut PeerMemory,
+        memory: &mut ProbedMemory,
         local: impl Iterator<Item = Span>,
         remote: impl Iterator<Item = Span>,
     ) -> Result<(), TransferError> {
@@ -346,16 +346,16 @@ mod tests {
     }
 
     /// Our own memory, as a peer would see it.
-    fn own_memory(cookie: &Cookie) -> PeerMemory {
-        PeerMemory::probe(std::process::id(), cookie.address(), NUMBER).unwrap()
+    fn own_memory(cookie: &Cookie) -> ProbedMemory {
+        ProbedMemory::probe(std::process::id(), cookie.address(), NUMBER).unwrap()
     }
 
-    fn read(memory: &PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
+    fn read(memory: &ProbedMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
         // SAFETY: in each test `local` is parts of a vector that nothing else uses until the copy is done.
         unsafe { Copier::default().read(memory, local.iter().copied(), remote.iter().copied()) }
     }
 
-    fn write(memory: &mut PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
+    fn write(memory: &mut ProbedMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
         // SAFETY: as in `read`.
         unsafe { Copier::default().write(memory, local.iter().copied(), remote.iter().copied()) }
     }
@@ -437,7 +437,7 @@ mod tests {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", child.id())).unwrap();
         let mut word = [0; 8];
         file.read_exact_at(&mut word, address).unwrap();
-        let mut memory = PeerMemory::probe(child.id(), address, u64::from_ne_bytes(word)).unwrap();
+        let mut memory = ProbedMemory::probe(child.id(), address, u64::from_ne_bytes(word)).unwrap();
         assert!(memory.is_writable());
         use std::io::{Read, Write};
         input.write_all(b"go\n").unwrap();
@@ -463,7 +463,7 @@ mod tests {
                 unsafe { libc::pause() };
             }
         }
-        let found = PeerMemory::probe(child as u32, cookie.address(), NUMBER);
+        let found = ProbedMemory::probe(child as u32, cookie.address(), NUMBER);
         // SAFETY: our child.
         unsafe { libc::kill(child, libc::SIGKILL) };
         // SAFETY: our child; nobody wants to know how it ended.

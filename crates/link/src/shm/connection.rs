@@ -2,7 +2,7 @@
 
 use super::accesses;
 use super::address::Address;
-use super::bulk::PeerMemory;
+use super::bulk::ProbedMemory;
 use super::config::BulkChoice;
 use super::error::LinkError;
 use super::life::{Fate, Here};
@@ -36,7 +36,7 @@ pub(crate) struct Connection {
     /// Whether the peer may wait to be woken.
     wakes: bool,
     /// Its memory, if bulk transfers reach it; else they go another way.
-    memory: Option<PeerMemory>,
+    memory: Option<ProbedMemory>,
     /// Our place in the peer's table.
     place: PeerId,
     /// Last, so that it outlives what points into it.
@@ -92,7 +92,7 @@ impl Connection {
     }
 
     /// The peer's memory, if bulk transfers reach it.
-    pub fn memory(&mut self) -> Option<&mut PeerMemory> {
+    pub fn memory(&mut self) -> Option<&mut ProbedMemory> {
         self.memory.as_mut()
     }
 
@@ -154,7 +154,7 @@ impl Connection {
     pub fn access<T>(
         &mut self,
         mut tickets: impl Iterator<Item = u64>,
-        copy: impl FnOnce(&mut PeerMemory) -> T,
+        copy: impl FnOnce(&mut ProbedMemory) -> T,
     ) -> Option<T> {
         let memory = self.memory.as_mut()?;
         // SAFETY: used in this function only, while the segment lives.
@@ -197,7 +197,7 @@ fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
 }
 
 /// The peer's memory, or why it cannot be reached.
-fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<PeerMemory, String> {
+fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<ProbedMemory, String> {
     if !terms.bulk.may_be_direct() {
         return Err("FI_TIDEGATE_BULK says so".into());
     }
@@ -206,5 +206,5 @@ fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<
     }
     let header = segment.header();
     let [address, number] = [&header.cookie_address, &header.cookie].map(|word| word.load(Ordering::Relaxed));
-    PeerMemory::probe(peer.pid, address, number)
+    ProbedMemory::probe(peer.pid, address, number)
 }

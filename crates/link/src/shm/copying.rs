@@ -1,11 +1,16 @@
 //! Bulk data between a peer's memory and ours, in one copy.
 
-use super::bulk::{PeerMemory, TransferError};
+use super::bounce::BOUNCE_BUFFER_BYTES;
+use super::bulk::{ProbedMemory, TransferError};
 use super::state::ShmLink;
+use crate::clock;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
+use std::time::Duration;
 use tidegate_flow::PeerId;
-use tidegate_message::{Buffer, RemoteMemory, TransferStatus};
+use tidegate_message::{
+    Access, Bounce, BounceBuffers, Buffer, Capabilities, PeerMemory, RemoteMemory, TransferId, TransferStatus,
+};
 
 /// Which way bulk data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +20,10 @@ pub(super) enum Direction {
     /// From ours to the peer's.
     Write,
 }
+
+/// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
+/// that leaves the sender free to compute is worth more. For shorter ones the endpoint measures which way is faster.
+const DIRECT_FROM: usize = 8 << 20;
 
 impl ShmLink {
     /// Copies between a peer's memory, `remote`, and ours: `local` from `offset` on.
@@ -43,7 +52,7 @@ impl ShmLink {
         let (pid, spans) = (memory.pid(), local.spans_of(offset, wanted as usize));
         let places = remote.iter().map(|memory| memory.span);
         let copier = &mut self.copier;
-        let copy = |memory: &mut PeerMemory| match direction {
+        let copy = |memory: &mut ProbedMemory| match direction {
             // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
             // `Link` has it by `&mut` as here, for writing.
             Direction::Read => unsafe { copier.read(memory, spans, places) },
@@ -87,5 +96,90 @@ impl ShmLink {
                 TransferStatus::Unreachable
             }
         }
+    }
+}
+
+impl PeerMemory for ShmLink {
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        let shares_bounce_buffers = self.bounce_buffers.count() > 0;
+        Capabilities {
+            reaches_memory: self.connection(peer).is_some_and(|connection| connection.memory().is_some()),
+            is_synchronous: true,
+            shares_bounce_buffers,
+            direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
+        }
+    }
+
+    fn read_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let begun = clock::now();
+        let status = self.transfer(Direction::Read, peer, from, into, offset);
+        self.time_reading += clock::now().since(begun);
+        status
+    }
+
+    fn write_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.transfer(Direction::Write, peer, to, from, offset)
+    }
+
+    fn time_reading(&self) -> Duration {
+        self.time_reading
+    }
+
+    /// Every transfer ends before its call returns.
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        true
+    }
+
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        let connection = self.connection(peer)?;
+        let memory = connection.memory()?;
+        if access == Access::Write && !memory.is_writable() {
+            return None;
+        }
+        let (ticket, span) = connection.find_region(key, offset, length, access)?;
+        Some(RemoteMemory { key: ticket.number(), span })
+    }
+}
+
+impl Bounce for ShmLink {
+    fn bounce_buffers(&self) -> BounceBuffers {
+        BounceBuffers { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
+    }
+
+    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
+        self.bounce_buffers.fill(bounce_buffer, from, offset, length);
+    }
+
+    fn drain_bounce_buffer(
+        &mut self,
+        peer: PeerId,
+        bounce_buffer: usize,
+        into: &mut IoBuffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        self.connection(peer)
+            .is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length))
     }
 }

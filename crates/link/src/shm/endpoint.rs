@@ -1,10 +1,8 @@
 //! The endpoint's life and its [`Link`]: packets are written and retrieved, bulk data is copied, an idle process waits.
 
-use super::bounce::BOUNCE_BUFFER_BYTES;
 use super::bulk;
 use super::config::ShmConfig;
 use super::connection::Connection;
-use super::copying::Direction;
 use super::error::LinkError;
 use super::hindrance::{Announcer, Hindrance};
 use super::layout;
@@ -17,7 +15,6 @@ use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, ShmLink, Standing, describe};
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
-use crate::clock;
 use crate::log::{self, Level, print_line};
 use crate::memory::IoBuffer;
 use crate::records::Records;
@@ -31,13 +28,9 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, Bounce, BounceBuffers, Capabilities, Carry, Closing, Counter, Counters, Instant, Link, LinkEvent,
-    Medium, PeerMemory, PeerNames, RemoteMemory, SenderWrites, TransferId, TransferStatus, WriteError,
+    Arrival, Carry, Closing, Counter, Counters, Instant, Link, LinkEvent, Medium, PeerNames, SenderWrites, WriteError,
 };
 
-/// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
-/// that leaves the sender free to compute is worth more. For shorter ones the endpoint measures which way is faster.
-const DIRECT_FROM: usize = 8 << 20;
 /// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
 const LOOKS_LINGERING: u32 = 1024;
 /// Packets in a row that make a burst.
@@ -252,91 +245,6 @@ impl ShmLink {
 
 impl Medium for ShmLink {
     type Buffer = IoBuffer;
-}
-
-impl PeerMemory for ShmLink {
-    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
-        let shares_bounce_buffers = self.bounce_buffers.count() > 0;
-        Capabilities {
-            reaches_memory: self.connection(peer).is_some_and(|connection| connection.memory().is_some()),
-            is_synchronous: true,
-            shares_bounce_buffers,
-            direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
-        }
-    }
-
-    fn read_peer(
-        &mut self,
-        _: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut IoBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let begun = clock::now();
-        let status = self.transfer(Direction::Read, peer, from, into, offset);
-        self.time_reading += clock::now().since(begun);
-        status
-    }
-
-    fn write_peer(
-        &mut self,
-        _: TransferId,
-        peer: PeerId,
-        to: &[RemoteMemory],
-        from: &IoBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        self.transfer(Direction::Write, peer, to, from, offset)
-    }
-
-    fn time_reading(&self) -> Duration {
-        self.time_reading
-    }
-
-    /// Every transfer ends before its call returns.
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        true
-    }
-
-    fn find_region(
-        &mut self,
-        peer: PeerId,
-        key: u64,
-        offset: u64,
-        length: u64,
-        access: Access,
-    ) -> Option<RemoteMemory> {
-        let connection = self.connection(peer)?;
-        let memory = connection.memory()?;
-        if access == Access::Write && !memory.is_writable() {
-            return None;
-        }
-        let (ticket, span) = connection.find_region(key, offset, length, access)?;
-        Some(RemoteMemory { key: ticket.number(), span })
-    }
-}
-
-impl Bounce for ShmLink {
-    fn bounce_buffers(&self) -> BounceBuffers {
-        BounceBuffers { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
-    }
-
-    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
-        self.bounce_buffers.fill(bounce_buffer, from, offset, length);
-    }
-
-    fn drain_bounce_buffer(
-        &mut self,
-        peer: PeerId,
-        bounce_buffer: usize,
-        into: &mut IoBuffer,
-        offset: usize,
-        length: usize,
-    ) -> bool {
-        self.connection(peer)
-            .is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length))
-    }
 }
 
 impl Carry for ShmLink {}

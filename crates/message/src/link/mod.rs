@@ -127,8 +127,8 @@ pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites
     fn poll_event(&mut self) -> Option<LinkEvent>;
 
     /// Whether neither [`retrieve`](Self::retrieve) nor [`poll_event`](Self::poll_event) would have anything now, asked
-    /// in their place by an endpoint that has nothing to do. `false`: it is to ask them. What comes without a word, such
-    /// as the death of a peer, is looked for by these two after some polls, of which this is one.
+    /// in their place by an endpoint that has nothing to do. `false`: it is to ask them. What nobody signals, such as
+    /// the death of a peer, is looked for by these two after a number of polls, of which this is one.
     #[inline]
     fn is_quiet(&mut self) -> bool {
         false
