@@ -36,7 +36,7 @@ use crate::rendezvous::Rendezvous;
 pub(crate) enum Transfer {
     /// From the peer's memory to ours.
     Read,
-    /// From our memory to the peer's, which has [admitted](Link::admit_write) it.
+    /// From our memory to the peer's, which has [admitted](SenderWrites::admit_write) it.
     Write,
 }
 

@@ -212,7 +212,7 @@ impl<N: Network> PeerMemory for FabricLink<N> {
         status
     }
 
-    /// No region of a peer [is found](Link::find_region), so nothing is written to it either.
+    /// No region of a peer [is found](PeerMemory::find_region), so nothing is written to it either.
     fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &IoBuffer, _: usize) -> TransferStatus {
         TransferStatus::Unreachable
     }

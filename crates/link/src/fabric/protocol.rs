@@ -297,7 +297,7 @@ impl Protocol {
     }
 
     /// Puts a message into batches, beside the packets that are written next, as
-    /// [`Link::carry`](tidegate_message::Link::carry) wants it.
+    /// [`Carry::carry`](tidegate_message::Carry::carry) wants it.
     pub fn carry(&mut self, to: PeerId, message: &IoBuffer) -> bool {
         let Some(peer) = self.known(to).filter(|peer| peer.phase == Phase::Open) else { return false };
         let is_carried = peer.outbox.carry(message.len(), |offset, part| message.read(offset, part));

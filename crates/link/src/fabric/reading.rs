@@ -32,7 +32,7 @@ impl Protocol {
         self.reads.is_busy()
     }
 
-    /// Begins to read memory of a peer, as [`Link::read_peer`](tidegate_message::Link::read_peer) wants it.
+    /// Begins to read memory of a peer, as [`PeerMemory::read_peer`](tidegate_message::PeerMemory::read_peer) wants it.
     pub fn begin_transfer(
         &mut self,
         id: TransferId,
@@ -48,7 +48,7 @@ impl Protocol {
         }
     }
 
-    /// As [`Link::cancel_transfer`](tidegate_message::Link::cancel_transfer).
+    /// As [`PeerMemory::cancel_transfer`](tidegate_message::PeerMemory::cancel_transfer).
     pub fn cancel_transfer(&mut self, id: TransferId) -> bool {
         self.reads.cancel(id)
     }

@@ -1,5 +1,5 @@
 //! Long messages that their senders write into their receivers' memory, where links do so
-//! ([`Link::writes_bulk`]): the rendezvous of L §3.1.
+//! ([`SenderWrites::writes_bulk`]): the rendezvous of L §3.1.
 //!
 //! The request to send is L's *Start*. Once it has matched, the receiver (`pulling`) admits a write to the memory of
 //! its receive and sends a clear to send, L's *Reply*, whose name for the receive is the memory's key. The sender
