@@ -1,5 +1,5 @@
-"""What a short message costs the processor at both ends together, in instructions: counted by callgrind, so the same on
-every machine of the kind, however loaded.
+"""What a short message costs the processor at both ends together, and a read that finds nothing, in instructions: counted
+by callgrind, so the same on every machine of the kind, however loaded.
 
 A limit is what was counted when it was set and a fiftieth more. Who makes messages cheaper lowers it; who makes one dearer
 finds it here. `pytest tests/test_instructions.py -s` prints the counts.
@@ -21,6 +21,9 @@ SOURCE = ROOT / "tests" / "programs" / "instructions.c"
 FEW, MANY = 1000, 11000
 LIMITS = {("none", 8): 2060, ("static", 8): 2170, ("dynamic", 8): 2130, ("dynamic", 64): 3455, ("dynamic", 512): 4385, ("dynamic", 2048): 7550}
 """By scheme and length in bytes."""
+POLLS = {"alone": ({}, 171), "second path": ({"FABRIC": "tcp"}, 264)}
+"""Reads of a queue to which nothing comes: the settings, and the limit. libfabric 1.17's shm takes 169 (this program with
+`shm` as its last word)."""
 SHARE_MOST = 120
 """What flow control may add to a message of 8 bytes."""
 
@@ -35,8 +38,8 @@ def program() -> Path:
     return target
 
 
-def count(scheme: str, length: int, messages: int) -> int:
-    """Instructions of the exchanges of a run. Its start is left out: it looks at all of /dev/shm, where other tests put files
+def count(scheme: str, what: int | str, times: int, settings: dict[str, str] | None = None) -> int:
+    """Instructions of the exchanges of a run, or of its polls. Its start is left out: it looks at all of /dev/shm, where other tests put files
     and take them away, so that the difference of two runs would depend on what runs beside them."""
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -46,9 +49,10 @@ def count(scheme: str, length: int, messages: int) -> int:
         # So many empty calls come before the processor is given away, more than there are; with some more yet, the first
         # of them would wait a little for an answer. Neither is what is counted.
         "FI_TIDEGATE_SPIN": "1999",
+        **{f"FI_TIDEGATE_{name}": value for name, value in (settings or {}).items()},
     }
-    valgrind = [shutil.which("valgrind") or "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=exchange_all"]
-    command = [*valgrind, program(), str(length), str(messages)]
+    valgrind = [shutil.which("valgrind") or "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=exchange_all", "--toggle-collect=poll_all"]
+    command = [*valgrind, program(), str(what), str(times)]
     done = process.run(command, environment, timeout=120)
     found = re.search(r"Collected : (\d+)", done.output)
     assert done.status == 0 and found and int(found[1]) > 0, done.explain()
@@ -79,6 +83,15 @@ needs_valgrind = pytest.mark.skipif(
 def test_a_message_costs_no_more_than_it_did(scheme: str, length: int) -> None:
     each = per_message(scheme, length)
     assert each <= LIMITS[scheme, length], f"{each:.0f} instructions per message of {length} bytes with {scheme}"
+
+
+@needs_valgrind
+@pytest.mark.parametrize("where", POLLS)
+def test_an_empty_poll_costs_no_more_than_it_did(where: str) -> None:
+    settings, most = POLLS[where]
+    each = (count("dynamic", "poll", 1200, settings) - count("dynamic", "poll", 200, settings)) / 1000
+    print(f"{where}: {each:.0f} instructions per poll")
+    assert each <= most, f"{each:.0f} instructions per poll"
 
 
 @needs_valgrind
