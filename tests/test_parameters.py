@@ -40,7 +40,7 @@ def test_fi_info_lists_every_parameter_that_the_manual_page_has():
 
 @pytest.mark.parametrize("parameters, named", [
     # One of each kind: a word, a number, a size, a time, and two that exclude each other. All others are tested where they
-    # are read (crates/ofi/src/parameter.rs).
+    # are read (crates/ofi/src/parameter/mod.rs).
     ({"RENDEZVOUS": "first_come"}, ["FI_TIDEGATE_RENDEZVOUS", "first_come", "chunked or single"]),
     ({"SLOTS": "many"}, ["FI_TIDEGATE_SLOTS", "many"]),
     ({"RX_MEMORY": "2T"}, ["FI_TIDEGATE_RX_MEMORY", "2T", "1T"]),

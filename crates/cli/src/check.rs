@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use tidegate_fi::misspelling::misspelling;
+use tidegate_fi::parameter::misspelling::misspelling;
 use tidegate_fi::parameter::{Settings, variable};
 use tidegate_flow::Config;
 use tidegate_link::{NAMES, ShmLink};

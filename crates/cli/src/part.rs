@@ -342,9 +342,10 @@ fn share_of_processors(variables: Variables<'_>) -> usize {
     let available = thread::available_parallelism().map_or(1, usize::from);
     let number = |name: &str| number(variables, name).ok().flatten().map(|number| number.max(1) as usize);
     if let Some(tasks) = ON_THIS_HOST.iter().find_map(|name| number(name)) {
-        // A task that its launcher has bound to some processors has those.
-        let is_bound = processors_online().is_some_and(|online| available < online);
-        return if is_bound { available } else { (available / tasks).max(1) };
+        // A task that its launcher has bound to processors of its own has those. Tasks that are bound to a socket, or
+        // whose job has a part of the host, share them.
+        let are_own = processors_online().is_some_and(|online| available.saturating_mul(tasks) <= online);
+        return if are_own { available } else { (available / tasks).max(1) };
     }
     // Slurm gives one to each task unless it is told.
     let of_step = number("SLURM_CPUS_PER_TASK").or_else(|| number(STEP.1).map(|_| 1));
@@ -459,10 +460,8 @@ mod tests {
             share_of_processors(&find)
         };
         assert_eq!(share("SLURM_STEP_NUM_TASKS=4"), 1);
-        assert_eq!(
-            share("MPI_LOCALNRANKS=1000000"),
-            if share("") < processors_online().unwrap() { share("") } else { 1 }
-        );
+        assert_eq!(share("MPI_LOCALNRANKS=1000000"), 1);
+        assert_eq!(share("MPI_LOCALNRANKS=1"), share(""));
         assert!(processors_online().is_some_and(|online| online >= share("")));
     }
 }

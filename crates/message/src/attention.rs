@@ -23,7 +23,8 @@ pub(crate) enum Attention {
     Low,
 }
 
-/// Always the same: two endpoints that differ in nothing else do the same, and explorers take them for one.
+/// Always the same: two endpoints that differ in nothing else do the same by
+/// [`progress`](crate::Endpoint::progress), and explorers, which call nothing else, take them for one.
 impl fmt::Debug for Attention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Attention")

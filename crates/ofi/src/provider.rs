@@ -1,8 +1,8 @@
 //! `fi_prov_ini`: what libfabric calls first, and the table of what it may call next.
 
-use crate::bindings::*;
+use crate::border::bindings::*;
 use crate::calls::fabric;
-use crate::{guard, identity, info, loader, log, parameter};
+use crate::{border::guard, border::identity, border::loader, border::log, info, parameter};
 use core::ffi::c_void;
 
 /// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is

@@ -14,7 +14,7 @@ pub(super) fn page(papers: &[Paper], mistakes: &str) -> String {
     let mut text = HEAD.to_owned();
     for (paper, shown) in papers {
         for (kind, is_computed) in [("simulated", false), ("computed or traced", true)] {
-            text.push_str(&counts(paper, kind, &sentences(shown, is_computed)));
+            text.push_str(&counts(paper, kind, &of_kind(shown, is_computed)));
         }
     }
     for (paper, shown) in papers {
@@ -37,11 +37,15 @@ const HEAD: &str = "\
 Five papers on flow control, run in a simulator: what they say, and what comes out here. Made by `tidegate paper --pages`
 from the files beside each figure; a figure's name leads to all of its statements, numbers and pictures.
 
-A *sentence* of a paper may make several statements, of which each is tested: it *comes out* if all hold, *in part* if
-some do. *Implied* are sentences that hold, but could hardly fail here; they are not counted as coming out. What is
-computed from rules or traced step by step needs no simulation, and is counted apart.
+P, L, A, R and B are the papers whose titles open the sections below; *ours* are comparisons that no paper makes. What
+slots, credits and the seven schemes are is told in the book's [chapter on schemes](../docs/schemes.md).
 
-| | | sentences | come out | in part | differ | implied | not run | statements |
+A quoted *sentence* of a paper may make several statements, of which each is tested: it *comes out* if all of them do, *in
+part* if some do. *Implied* is what holds, but could hardly fail here; it does not count as coming out. The last column
+counts all statements, also those that are our reading of a paper and quote no sentence. What is computed from rules or
+traced step by step needs no simulation, and is counted apart.
+
+| | | sentences | come out | in part | differ | implied | not run | statements in all |
 |---|---|---|---|---|---|---|---|---|
 ";
 
@@ -78,26 +82,24 @@ impl Shown {
     }
 }
 
-/// Statements of one sentence: those that follow it without a quotation of their own belong to it.
-fn sentences(shown: &[Shown], is_computed: bool) -> Vec<Vec<&Fact>> {
+/// The statements that are computed or traced, or those of simulated runs.
+fn of_kind(shown: &[Shown], is_computed: bool) -> Vec<&Fact> {
+    let of = |shown: &'_ Shown, fact: &Fact| {
+        let figure = shown.experiment.figure;
+        // One that compares seeds says how many it needs.
+        let is_without_runs = figure.claim(&fact.statement).is_some_and(|claim| claim.computed && claim.seeds == 0);
+        (is_without_runs || !figure.is_simulated()) == is_computed
+    };
+    shown.iter().flat_map(|shown| shown.facts().filter(|fact| of(shown, fact)).collect::<Vec<_>>()).collect()
+}
+
+/// The statements of each quoted sentence.
+fn sentences<'a>(facts: &[&'a Fact]) -> Vec<Vec<&'a Fact>> {
     let mut sentences: Vec<Vec<&Fact>> = Vec::new();
-    for shown in shown {
-        let (figure, first) = (shown.experiment.figure, sentences.len());
-        for fact in shown.facts() {
-            // One that compares seeds says how many it needs.
-            let is_without_runs = figure.claim(&fact.statement).is_some_and(|claim| claim.computed && claim.seeds == 0);
-            if (is_without_runs || !figure.is_simulated()) != is_computed {
-                continue;
-            }
-            let known = if fact.quote.is_empty() {
-                sentences[first..].last_mut().filter(|facts| !facts[0].quote.is_empty())
-            } else {
-                sentences.iter_mut().find(|facts| facts[0].quote == fact.quote)
-            };
-            match known {
-                Some(facts) => facts.push(fact),
-                None => sentences.push(vec![fact]),
-            }
+    for fact in facts.iter().filter(|fact| !fact.quote.is_empty()) {
+        match sentences.iter_mut().find(|sentence| sentence[0].quote == fact.quote) {
+            Some(sentence) => sentence.push(fact),
+            None => sentences.push(vec![fact]),
         }
     }
     sentences
@@ -112,21 +114,20 @@ fn together(facts: &[&Fact]) -> usize {
     match outcomes(facts) {
         [0, 0, 0, _] => 4,
         [0, 0, _, _] => 3,
-        [_, 0, _, _] => 0,
-        [0, _, 0, _] => 2,
+        [_, 0, _, 0] => 0,
+        [0, _, _, _] => 2,
         _ => 1,
     }
 }
 
-/// A row of numbers; nothing for a paper without such sentences.
-fn counts(paper: &PaperOf, kind: &str, sentences: &[Vec<&Fact>]) -> String {
-    if sentences.is_empty() {
+/// A row of numbers; nothing for a paper without such statements.
+fn counts(paper: &PaperOf, kind: &str, facts: &[&Fact]) -> String {
+    if facts.is_empty() {
         return String::new();
     }
-    let mut counts = [0; 5];
+    let (mut counts, sentences) = ([0; 5], sentences(facts));
     sentences.iter().for_each(|facts| counts[together(facts)] += 1);
-    let facts = sentences.concat();
-    let each = outcomes(&facts).into_iter().zip(["reproduced", "differ", "implied", "not run"]);
+    let each = outcomes(facts).into_iter().zip(["reproduced", "differ", "implied", "not run"]);
     let each: Vec<String> =
         each.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
     let (counts, name) = (counts.map(|count| count.to_string()).join(" | "), paper.short());
@@ -143,8 +144,12 @@ fn line(paper: &PaperOf, shown: &Shown) -> String {
     });
     let differing = facts.iter().find(|fact| fact.verdict == Verdict::Differs);
     let (said, here) = differing.or(facts.first()).map_or_else(Default::default, |fact| {
-        let quote = format!("“{}”", fact.quote);
-        (if fact.quote.is_empty() { fact.statement.clone() } else { quote }, shortened(&fact.here))
+        let of_ours = format!("*Our reading:* {}", fact.statement);
+        let said = if fact.quote.is_empty() { of_ours } else { format!("“{}”", fact.quote) };
+        // What all statements of the sentence found, such as the slots of both schemes.
+        let alike = facts.iter().filter(|other| !fact.quote.is_empty() && other.quote == fact.quote);
+        let all: Vec<&str> = alike.map(|other| other.here.as_str()).filter(|here| !here.is_empty()).collect();
+        (said, shortened(&if all.is_empty() { fact.here.clone() } else { all.join("; ") }))
     });
     let why = differing.map_or(String::new(), |fact| {
         let (heading, cause) = shown.cause(fact);
@@ -204,8 +209,9 @@ mod tests {
         };
         assert_eq!(
             [of(&[Reproduced, Implied]), of(&[Reproduced, Differs]), of(&[Implied, Differs])],
-            ["comes out", "in part", "in part"]
+            ["comes out", "in part", "differs"]
         );
+        assert_eq!(of(&[Reproduced, NotRun]), "in part");
         assert_eq!([of(&[Differs, NotRun]), of(&[Implied, NotRun]), of(&[NotRun])], ["differs", "implied", "not run"]);
     }
 

@@ -286,8 +286,6 @@ impl PeerNames for ShmLink {
 impl SenderWrites for ShmLink {}
 
 impl Link for ShmLink {
-    // A copy: a peer that breaks the protocol may write to the slot again while the packet is being handled.
-
     // Always: `Paths` calls it in two places, of which one is hot.
     #[inline(always)]
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
@@ -307,6 +305,7 @@ impl Link for ShmLink {
         Ok(written)
     }
 
+    // A copy: a peer that breaks the protocol may write to the slot again while the packet is being handled.
     #[inline(always)]
     fn retrieve(&mut self) -> Option<Arrival> {
         if self.is_armed {

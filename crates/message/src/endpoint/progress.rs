@@ -81,8 +81,8 @@ impl<L: Link> Endpoint<L> {
         backlog > 0 || !is_told || self.is_timed() || !self.deferral.windows.inquiries.is_empty()
     }
 
-    /// The same for a caller that has no room for the completions of what would be retrieved: whatever needs no packet
-    /// goes on.
+    /// [`progress`](Self::progress) for a caller that has no room for the completions of what would be retrieved:
+    /// whatever needs no packet goes on.
     pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
         self.attention.raise();
         let was_due = self.handle_timeout(now);

@@ -1,17 +1,19 @@
 //! `fi_av_open` and the calls of address vectors. Tables and maps are the same here: in both an `fi_addr_t` is an
 //! index.
 
-use crate::addresses::{Addresses, NO_ADDRESS};
-use crate::bindings::*;
-use crate::domain::Domain;
-use crate::errno::{Errno, INVALID};
-use crate::guard::guarded;
-use crate::lock::Entered;
-use crate::log;
-use crate::name::Name;
-use crate::object::{self, Fid, Object, copy_out, hand_out, head, no_bind, no_control, operations, share, table};
-use crate::place::{self, Place};
-use crate::reach;
+use crate::addressing::addresses::{Addresses, NO_ADDRESS};
+use crate::addressing::name::Name;
+use crate::addressing::place::{self, Place};
+use crate::addressing::reach;
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, INVALID};
+use crate::border::guard::guarded;
+use crate::border::log;
+use crate::border::object::{
+    self, Fid, Object, copy_out, hand_out, head, no_bind, no_control, operations, share, table,
+};
+use crate::objects::domain::Domain;
+use crate::threads::lock::Entered;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;

@@ -1,13 +1,13 @@
 //! `fi_atomic`, `fi_fetch_atomic`, `fi_compare_atomic`, their relatives, and which of them are valid.
 
-use crate::atomics::{Elements, Operation, datatype_of, known};
-use crate::bindings::*;
-use crate::endpoint::Endpoint;
-use crate::guard::guarded;
-use crate::object::object;
-use crate::operation::Flags;
-use crate::recording::{Recording, tables};
-use crate::remote::Access;
+use crate::border::bindings::*;
+use crate::border::guard::guarded;
+use crate::border::object::object;
+use crate::objects::endpoint::Endpoint;
+use crate::operations::atomics::{Elements, Operation, datatype_of, known};
+use crate::operations::operation::Flags;
+use crate::operations::recording::{Recording, tables};
+use crate::operations::remote::Access;
 use core::ffi::{c_int, c_void};
 use tidegate_message::{AtomicCall, AtomicType};
 

@@ -1,16 +1,16 @@
 //! `fi_cq_open`, `fi_cq_read` and the other calls of completion queues.
 
-use crate::bindings::*;
-use crate::completion::entry_bytes;
-use crate::completion_queue::CompletionQueue;
-use crate::completions::{Completions, Room};
-use crate::domain::Domain;
-use crate::errno::{Errno, INVALID, TRY_AGAIN};
-use crate::guard::guarded;
-use crate::object::{self, hand_out, head, no_bind, operations, share};
-use crate::recording::{Recording, tables};
-use crate::wait::Wait;
-use crate::{limits, loader};
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, INVALID, TRY_AGAIN};
+use crate::border::guard::guarded;
+use crate::border::object::{self, hand_out, head, no_bind, operations, share};
+use crate::objects::completion::entry_bytes;
+use crate::objects::completion_queue::CompletionQueue;
+use crate::objects::completions::{Completions, Room};
+use crate::objects::domain::Domain;
+use crate::operations::recording::{Recording, tables};
+use crate::threads::wait::Wait;
+use crate::{border::loader, parameter::limits};
 use core::ffi::{c_char, c_int, c_void};
 use std::ffi::CString;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! `fi_cntr_open` and the calls of counters. Reading a counter makes progress.
 
-use crate::bindings::*;
-use crate::counter::Counter;
-use crate::domain::Domain;
-use crate::errno::{Errno, INVALID};
-use crate::guard::guarded;
-use crate::object::{self, hand_out, head, no_bind, no_control, operations, share};
-use crate::recording::{Recording, tables};
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, INVALID};
+use crate::border::guard::guarded;
+use crate::border::object::{self, hand_out, head, no_bind, no_control, operations, share};
+use crate::objects::counter::Counter;
+use crate::objects::domain::Domain;
+use crate::operations::recording::{Recording, tables};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

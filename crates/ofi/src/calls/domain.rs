@@ -1,12 +1,12 @@
 //! `fi_domain` and the calls of a domain.
 
-use crate::bindings::*;
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, INVALID};
+use crate::border::guard::guarded;
+use crate::border::object::{self, hand_out, head, no_bind, no_control, operations, share, table};
 use crate::calls::{address_vector, atomic, completion_queue, counter, endpoint, memory_region};
-use crate::domain::Domain;
-use crate::errno::{Errno, INVALID};
-use crate::guard::guarded;
-use crate::object::{self, hand_out, head, no_bind, no_control, operations, share, table};
-use crate::{loader, log, parameter};
+use crate::objects::domain::Domain;
+use crate::{border::loader, border::log, parameter};
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 

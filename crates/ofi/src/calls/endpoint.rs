@@ -1,15 +1,15 @@
 //! `fi_endpoint` and the calls of an endpoint, except those that transfer.
 
-use crate::bindings::*;
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, INVALID};
+use crate::border::guard::guarded;
+use crate::border::object::{self, copy_out, hand_out, head, operations, share, table};
 use crate::calls::address_vector::AddressVector;
 use crate::calls::{atomic, message, rma, tagged};
-use crate::domain::Domain;
-use crate::endpoint::{Defaults, Endpoint};
-use crate::errno::{Errno, INVALID};
-use crate::guard::guarded;
 use crate::info::{RECEIVE_FLAGS, SEND_FLAGS};
-use crate::object::{self, copy_out, hand_out, head, operations, share, table};
-use crate::{closing, limits, place};
+use crate::objects::domain::Domain;
+use crate::objects::endpoint::{Defaults, Endpoint};
+use crate::{addressing::place, objects::closing, parameter::limits};
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 use tidegate_link::fabric::Contact;

@@ -1,15 +1,15 @@
 //! `fi_eq_open`: event queues exist because applications open one for every endpoint. Nothing here happens
 //! asynchronously, so the only events are those that the application writes itself.
 
-use crate::bindings::*;
-use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
-use crate::fabric::Fabric;
-use crate::guard::guarded;
-use crate::loader;
-use crate::misuse;
-use crate::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
-use crate::thread::{HandlerGuard, HandlerMutex};
-use crate::wait::Wait;
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, INVALID, Result, TRY_AGAIN};
+use crate::border::guard::guarded;
+use crate::border::loader;
+use crate::border::misuse;
+use crate::border::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
+use crate::objects::fabric::Fabric;
+use crate::threads::thread::{HandlerGuard, HandlerMutex};
+use crate::threads::wait::Wait;
 use core::ffi::{c_char, c_int, c_void};
 use std::collections::VecDeque;
 use std::sync::Arc;

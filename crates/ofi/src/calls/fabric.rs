@@ -1,14 +1,14 @@
 //! `fi_fabric` and the calls of a fabric.
 
-use crate::bindings::*;
+use crate::border::bindings::*;
+use crate::border::errno::{INVALID, TRY_AGAIN};
+use crate::border::guard::guarded;
+use crate::border::identity::NAME;
+use crate::border::object::{self, hand_out, head, no_bind, no_control, operations, table};
 use crate::calls::domain;
 use crate::calls::event_queue::{self, EventQueue};
-use crate::completion_queue::CompletionQueue;
-use crate::errno::{INVALID, TRY_AGAIN};
-use crate::fabric::Fabric;
-use crate::guard::guarded;
-use crate::identity::NAME;
-use crate::object::{self, hand_out, head, no_bind, no_control, operations, table};
+use crate::objects::completion_queue::CompletionQueue;
+use crate::objects::fabric::Fabric;
 use core::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 

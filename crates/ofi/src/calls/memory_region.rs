@@ -1,15 +1,15 @@
-//! `fi_mr_reg` and its relatives. [`region`](crate::region) explains keys.
+//! `fi_mr_reg` and its relatives. [`region`](crate::objects::region) explains keys.
 
-use crate::bindings::*;
-use crate::domain::Domain;
-use crate::endpoint::Endpoint;
-use crate::errno::{Errno, INVALID, TRY_AGAIN};
-use crate::guard::guarded;
-use crate::limits::PIECES_MOST;
-use crate::lock::Entered;
-use crate::log;
-use crate::object::{self, Fid, Object, hand_out, head, operations, share};
-use crate::region::{Region, key_for};
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, INVALID, TRY_AGAIN};
+use crate::border::guard::guarded;
+use crate::border::log;
+use crate::border::object::{self, Fid, Object, hand_out, head, operations, share};
+use crate::objects::domain::Domain;
+use crate::objects::endpoint::Endpoint;
+use crate::objects::region::{Region, key_for};
+use crate::parameter::limits::PIECES_MOST;
+use crate::threads::lock::Entered;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 use tidegate_link::memory::Piece;

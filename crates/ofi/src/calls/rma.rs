@@ -1,12 +1,12 @@
 //! `fi_read`, `fi_write` and their relatives.
 
-use crate::bindings::*;
-use crate::endpoint::Endpoint;
-use crate::errno::INVALID;
-use crate::object::object;
-use crate::operation::{Flags, memory, scattered};
-use crate::recording::{Recording, tables};
-use crate::remote::Access;
+use crate::border::bindings::*;
+use crate::border::errno::INVALID;
+use crate::border::object::object;
+use crate::objects::endpoint::Endpoint;
+use crate::operations::operation::{Flags, memory, scattered};
+use crate::operations::recording::{Recording, tables};
+use crate::operations::remote::Access;
 use core::ffi::c_void;
 
 tables!(fi_ops_rma, calls);

@@ -1,11 +1,11 @@
 //! `fi_tsend`, `fi_trecv` and their relatives.
 
-use crate::bindings::*;
-use crate::endpoint::Endpoint;
-use crate::object::object;
-use crate::operation::{Flags, memory, scattered};
-use crate::recording::{Recording, tables};
-use crate::transfer::{ReceiveCall, SendCall};
+use crate::border::bindings::*;
+use crate::border::object::object;
+use crate::objects::endpoint::Endpoint;
+use crate::operations::operation::{Flags, memory, scattered};
+use crate::operations::recording::{Recording, tables};
+use crate::operations::transfer::{ReceiveCall, SendCall};
 use core::ffi::c_void;
 use tidegate_message::Space;
 

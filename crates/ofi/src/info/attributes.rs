@@ -1,12 +1,12 @@
 //! The one offer: what Tidegate has, in libfabric's attributes, and the parts of it that depend on an application's
 //! hints.
 
-use crate::bindings::*;
-use crate::errno::{Errno, Result};
-use crate::identity::NAME;
-use crate::limits::*;
-use crate::loader::Loader;
-use crate::name::Name;
+use crate::addressing::name::Name;
+use crate::border::bindings::*;
+use crate::border::errno::{Errno, Result};
+use crate::border::identity::NAME;
+use crate::border::loader::Loader;
+use crate::parameter::limits::*;
 use core::ffi::{c_int, c_void};
 
 /// Capabilities that are kinds of transfers.

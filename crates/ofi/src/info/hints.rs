@@ -1,8 +1,8 @@
 //! Hints: what an application says of itself when it asks for providers.
 
-use crate::bindings::*;
-use crate::name::Name;
-use crate::place::{Mismatch, name_at, text};
+use crate::addressing::name::Name;
+use crate::addressing::place::{Mismatch, name_at, text};
+use crate::border::bindings::*;
 use core::ffi::CStr;
 
 /// The hints of one call of `fi_getinfo`.

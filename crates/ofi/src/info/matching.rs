@@ -2,12 +2,12 @@
 
 use super::attributes::*;
 use super::hints::Hints;
-use crate::bindings::*;
+use crate::addressing::place::{Mismatch, text};
+use crate::border::bindings::*;
+use crate::border::identity::{self, NAME};
 use crate::calls::{domain, fabric};
-use crate::identity::{self, NAME};
-use crate::limits::*;
 use crate::parameter::Progress;
-use crate::place::{Mismatch, text};
+use crate::parameter::limits::*;
 use core::ffi::{c_char, c_int};
 
 /// `FI_PROGRESS_CONTROL_UNIFIED`, of version 2.0 and later: control operations and data make progress together.

@@ -6,8 +6,8 @@
 
 use super::choice::{Choice, reaches_other_hosts};
 use super::interfaces::Interfaces;
-use crate::bindings::*;
-use crate::loader::Loader;
+use crate::border::bindings::*;
+use crate::border::loader::Loader;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ const HIDDEN_TOO: u64 = 1 << 60;
 /// The capabilities for reading memory of peers, and letting them read ours.
 const READING: u64 = FI_RMA | FI_READ | FI_REMOTE_READ;
 /// The interface that we speak, as far as the library speaks it.
-const API_VERSION: u32 = crate::identity::version(1, 17);
+const API_VERSION: u32 = crate::border::identity::version(1, 17);
 
 /// How a provider reads memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@
 use super::asking::Reading;
 use super::objects::{Exposed, Objects, failure, key_of};
 use super::reads::Reads;
-use crate::bindings::*;
-use crate::loader::Loader;
+use crate::border::bindings::*;
+use crate::border::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use tidegate_link::IoBuffer;

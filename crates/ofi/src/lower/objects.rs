@@ -3,8 +3,8 @@
 use super::asking::Offer;
 use super::ports::Ports;
 use super::wants::Wants;
-use crate::bindings::*;
-use crate::loader::Loader;
+use crate::border::bindings::*;
+use crate::border::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::{NonNull, null_mut};
 use std::collections::HashMap;

@@ -62,7 +62,7 @@ fn pattern(at: usize) -> u8 {
 }
 
 /// Two links that know each other, and the place of each in the table of the other.
-fn two(loader: &'static crate::loader::Loader) -> ([FabricLink<Lower>; 2], [PeerId; 2]) {
+fn two(loader: &'static crate::border::loader::Loader) -> ([FabricLink<Lower>; 2], [PeerId; 2]) {
     let mut links = [link(loader, 1), link(loader, 2)];
     let contacts = [links[1].contact(), links[0].contact()];
     let places = [links[0].peer(&contacts[0]).unwrap(), links[1].peer(&contacts[1]).unwrap()];

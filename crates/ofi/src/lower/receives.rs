@@ -8,8 +8,8 @@
 use super::objects::{Objects, failure};
 use super::slots::{NewPage, Slots};
 use super::wants::SPARE;
-use crate::bindings::*;
-use crate::loader::Loader;
+use crate::border::bindings::*;
+use crate::border::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use tidegate_link::fabric::LONGEST_BATCH_BYTES;

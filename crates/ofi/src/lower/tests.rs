@@ -4,7 +4,7 @@
 use super::choice::Choice;
 use super::network::Lower;
 use super::wants::Wants;
-use crate::loader::Loader;
+use crate::border::loader::Loader;
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::net::{Ipv4Addr, TcpListener};

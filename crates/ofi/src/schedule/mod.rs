@@ -7,7 +7,7 @@
 
 mod layout;
 
-use crate::guard::catch;
+use crate::border::guard::catch;
 use core::ffi::{CStr, c_char, c_int};
 use layout::{CBlock, CEvent, CSettings, CStep};
 use tidegate_bulk::{Block, Completion, Exchange, Node, Settings, TechniqueName};

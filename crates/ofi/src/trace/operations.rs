@@ -110,7 +110,7 @@ impl Operations {
         let endpoint = self.endpoint;
         let Some(number) = process::with(|recorder| recorder.start(endpoint, start)) else { return };
         // Tickets are few and small numbers; what has no ticket is over.
-        if context != crate::tickets::SILENT {
+        if context != crate::objects::tickets::SILENT {
             if self.by_ticket.len() <= context.0 {
                 self.by_ticket.resize(context.0 + 1, (0, Role::Other));
             }

@@ -7,11 +7,11 @@
 use super::clock;
 use super::gaps::Waited;
 use super::recorder::Recorder;
-use crate::bindings::FI_LOG_EP_CTRL;
-use crate::launcher::Job;
-use crate::log;
+use crate::border::bindings::FI_LOG_EP_CTRL;
+use crate::border::log;
 use crate::parameter::TraceSettings;
-use crate::thread::HandlerMutex;
+use crate::parameter::launcher::Job;
+use crate::threads::thread::HandlerMutex;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

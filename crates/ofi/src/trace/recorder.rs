@@ -177,7 +177,7 @@ impl<S: Sink> Recorder<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::addresses::tests::address;
+    use crate::addressing::addresses::tests::address;
     use crate::trace::format::Decoder;
 
     fn records(recorder: &Recorder<Vec<u8>>) -> Vec<Record> {

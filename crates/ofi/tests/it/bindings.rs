@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::mem::offset_of;
 use std::process::Command;
-use tidegate_fi::bindings::*;
+use tidegate_fi::border::bindings::*;
 
 /// C expressions, and their values here.
 type Facts = Vec<(String, u64)>;

@@ -62,7 +62,6 @@ struct Node {
     finished: VecDeque<(TransferId, TransferStatus)>,
     /// What else its link has to tell it.
     events: VecDeque<LinkEvent>,
-    /// Peers of which its link has heard that they are free.
     /// Its posted buffers, where the scheme has such.
     queues: Option<ReceiveQueues>,
     /// Of each node, whether the last packet that it has written here goes on with a buffer.

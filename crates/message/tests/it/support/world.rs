@@ -336,7 +336,9 @@ impl World {
     pub fn progress(&mut self, node: usize) -> bool {
         let now = self.now();
         let may_sleep = self.endpoint(node).next_timeout().is_none() && self.network.borrow().has_nothing_for(node);
+        let is_quiet = self.endpoint(node).is_quiet();
         let moved = self.endpoint(node).progress(now);
+        assert!(!moved || !is_quiet, "a program would not have called progress of node {node}, which has work\n{self}");
         assert!(!moved || !may_sleep, "node {node} would have slept with work to do\n{self}");
         let collected = self.collect(node);
         self.check();

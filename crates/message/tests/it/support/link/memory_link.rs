@@ -205,6 +205,10 @@ impl Link for MemoryLink {
         Ok(count)
     }
 
+    fn is_quiet(&mut self) -> bool {
+        self.network.borrow().has_nothing_for(self.me)
+    }
+
     fn retrieve(&mut self) -> Option<Arrival> {
         let (me, nodes) = (self.me, self.nodes);
         let network = &mut *self.network.borrow_mut();

@@ -1,0 +1,414 @@
+//! Progress of an endpoint: packets are retrieved and sent, and what ends is reported to queues and counters. And of a
+//! domain, where a thread of ours makes it.
+
+pub(crate) mod observing;
+pub(crate) mod reading;
+
+use crate::addressing::addresses::NO_ADDRESS;
+use crate::addressing::reach;
+use crate::border::bindings::{FI_MULTI_RECV, fi_addr_t};
+use crate::border::errno::{Reason, TRY_AGAIN};
+use crate::objects::completion::Failed;
+use crate::objects::completion_queue::CompletionQueue;
+use crate::objects::domain::Domain;
+use crate::objects::endpoint::{Endpoint, QueueBinding};
+use crate::objects::tickets::Event;
+use crate::operations::operation::EventKind;
+use crate::operations::recording;
+use crate::threads::lock::Entered;
+use crate::threads::pilot::Look;
+use crate::threads::standby::{self, Glances, Standby};
+use crate::threads::wait::NAP;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_link::Idle;
+use tidegate_message::{Completion, Failure, Instant, Operation, Target};
+
+impl Domain {
+    /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
+    /// last; not every call makes progress, and none of all endpoints. `seen`: the calls that it knows of. `sleeps`: if
+    /// there is nothing to do, it will sleep, so all endpoints are armed. `None`: the domain refuses calls.
+    pub fn look_around(&self, seen: &mut u32, sleeps: bool) -> Option<Look> {
+        let pilot = self.pilot.as_ref()?;
+        let mut look = Look::Left;
+        let outcome = self.enter_uncounted(|entered| {
+            pilot.wake_up();
+            let was_called = core::mem::replace(seen, self.calls()) != *seen;
+            let endpoints = self.state.get(entered).endpoints.clone();
+            let (mut moved, mut is_stuck) = (false, false);
+            for endpoint in &endpoints {
+                if !core::mem::take(&mut endpoint.state.get(entered).is_tended) {
+                    moved |= endpoint.advance(entered);
+                }
+                // Nothing more is retrieved there, and what has come may keep its descriptor readable: no sleep there.
+                is_stuck |= endpoint.waits_for_reader(entered);
+            }
+            if !moved && (was_called || is_stuck) {
+                return Ok(0);
+            }
+            let mut most = Some(if sleeps { NAP } else { Duration::ZERO }).filter(|_| !moved);
+            if sleeps && !moved {
+                for endpoint in &endpoints {
+                    // All are armed, also behind one that has work to do.
+                    most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
+                }
+                if most.is_some() {
+                    pilot.fall_asleep();
+                }
+            }
+            look = most.map_or(Look::Moved, Look::Still);
+            Ok(0)
+        });
+        (outcome >= 0 || outcome == TRY_AGAIN.code()).then_some(look)
+    }
+
+    /// Makes progress of all endpoints. A call does so where progress of data is automatic (`FI_PROGRESS_AUTO`): it may
+    /// wait for what a peer does only after another endpoint of ours has answered it, and as long as there are calls
+    /// the pilot leaves the work to them. Returns whether anything happened.
+    #[cold]
+    pub fn progress_all(&self, entered: &mut Entered) -> bool {
+        let mut moved = false;
+        for index in 0..self.state.get(entered).endpoints.len() {
+            let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+            moved |= endpoint.progress(entered);
+        }
+        moved
+    }
+
+    /// What the standby does: goes on with what is left to do of the endpoints of which no call of the application has
+    /// made progress since it looked last. `sleeps`: if nothing is left, it sleeps. `None`: the domain refuses calls.
+    /// Fails if the system can not exclude it any more.
+    pub fn stand_in(&self, glances: &mut Glances, sleeps: bool) -> io::Result<Option<standby::Look>> {
+        let Some(standby) = &self.standby else { return Ok(None) };
+        if glances.passes(self.calls()) {
+            return Ok(Some(standby::Look::Passed));
+        }
+        let mut look = standby::Look::Called;
+        let outcome = self.visit(standby, |entered| {
+            let endpoints = self.state.get(entered).endpoints.clone();
+            let mut found = standby::Look::Idle;
+            for endpoint in &endpoints {
+                let is_tended = core::mem::take(&mut endpoint.state.get(entered).is_tended);
+                if endpoint.has_anything_left(entered) {
+                    found = found.max(match is_tended {
+                        true => standby::Look::Called,
+                        false => endpoint.stand_in(entered),
+                    });
+                }
+            }
+            if found == standby::Look::Idle && sleeps {
+                standby.fall_asleep();
+            }
+            look = found;
+            Ok(0)
+        })?;
+        glances.note(outcome.map(|_| look));
+        Ok(outcome.is_none_or(|outcome| outcome >= 0).then_some(look))
+    }
+}
+
+impl Endpoint {
+    /// Whether [`progress`](Self::progress) would find nothing to do. If so, this counts as a call of it.
+    #[inline(always)]
+    pub fn is_quiet(&self, entered: &mut Entered) -> bool {
+        let state = self.state.get(entered);
+        let Some(active) = &mut state.active else { return false };
+        let is_quiet = active.engine.has_nothing_to_do() && !state.watched && active.engine.is_quiet();
+        state.is_tended |= is_quiet;
+        is_quiet
+    }
+
+    /// Makes progress and reports what has ended. No packet is retrieved while the receive queue is full of unsolicited
+    /// completions. Returns whether anything happened.
+    #[inline]
+    pub fn progress(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).is_tended = true;
+        let moved = self.advance(entered);
+        if moved {
+            // Else nothing is left that was not before.
+            self.note_left(entered);
+        }
+        moved
+    }
+
+    /// At the end of a call that may have left something to do: lets the standby know. Between hosts something may
+    /// always be left.
+    #[inline(always)]
+    pub fn note_left(&self, entered: &mut Entered) {
+        if let Some(standby) = &self.domain.standby
+            && standby.is_asleep()
+            && let Some(active) = &mut self.state.get(entered).active
+            && (active.engine.leaves_work() || active.engine.link().look_at_second().is_some())
+        {
+            self.wake_standby(standby, entered);
+        }
+    }
+
+    #[cold]
+    fn wake_standby(&self, standby: &Arc<Standby>, entered: &mut Entered) {
+        self.domain.admit_guests(entered);
+        let (domain, mut glances) = (Arc::downgrade(&self.domain), Glances::default());
+        let prepared = domain.clone();
+        let prepare = move || prepared.upgrade().map_or(Ok(()), |domain| domain.prepare_for_guest());
+        standby.wake(prepare, move |sleeps| match domain.upgrade() {
+            Some(domain) => domain.stand_in(&mut glances, sleeps),
+            None => Ok(None),
+        });
+    }
+
+    /// Whether something is left to do that only this process can.
+    fn has_anything_left(&self, entered: &mut Entered) -> bool {
+        let active = self.state.get(entered).active.as_ref();
+        active.is_some_and(|active| active.engine.has_work_left() || active.engine.has_unsent())
+    }
+
+    /// Goes on with what is left in place of the application.
+    fn stand_in(&self, entered: &mut Entered) -> standby::Look {
+        if self.advance(entered) {
+            return standby::Look::Moved;
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return standby::Look::Still };
+        active.observe_idle();
+        if active.engine.has_transfers() { standby::Look::Underway } else { standby::Look::Still }
+    }
+
+    #[inline]
+    fn advance(&self, entered: &mut Entered) -> bool {
+        let may_retrieve = !self.waits_for_reader(entered);
+        if self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.has_departed()) {
+            self.report_all(entered);
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return false };
+        let now = if active.engine.is_timed() { tidegate_link::now() } else { Instant::default() };
+        let mut moved = match may_retrieve {
+            true => active.engine.progress(now),
+            false => active.engine.progress_without_retrieving(now),
+        };
+        if let Some(pressure) = active.engine.poll_pressure() {
+            active.warn_of(&pressure);
+        }
+        if active.engine.epoch() != active.epoch {
+            // A peer's place in the table of peers has become free. From now on its number may mean another peer.
+            active.epoch = active.engine.epoch();
+            active.forget_addresses();
+        }
+        if !active.engine.completions().is_empty() {
+            moved |= self.report_all(entered);
+        }
+        let state = self.state.get(entered);
+        if moved && let Some(active) = &mut state.active {
+            active.engine.link_mut().first().busy();
+        }
+        if state.watched {
+            self.look_after_sleepers(entered);
+        }
+        moved
+    }
+
+    /// Makes sure that other threads that sleep on our queues wake when they must. This thread may have retrieved the
+    /// packet that would have woken them, and may never call again (see `sleepers`).
+    #[cold]
+    pub fn look_after_sleepers(&self, entered: &mut Entered) {
+        self.report_all(entered);
+        let mut any = false;
+        for queue in self.wait_queues() {
+            any |= queue.has_sleepers(entered);
+        }
+        self.state.get(entered).watched = any;
+        if !any {
+            return;
+        }
+        let most = self.arm(entered);
+        for queue in self.wait_queues() {
+            match most {
+                Some(most) => queue.wake_after(most, entered),
+                None => queue.wake(entered),
+            }
+        }
+    }
+
+    /// Reports what ends while the endpoint closes, but for unsolicited completions, which could come without end: the
+    /// application may not read them any more.
+    pub fn report_solicited(&self, entered: &mut Entered) {
+        while let Some(active) = &mut self.state.get(entered).active {
+            let Some(completion) = active.engine.poll_completion() else { return };
+            let ticket = active.tickets.get(completion.context);
+            if completion.operation == Operation::RemoteWrite || ticket.is_some_and(|it| it.kind & FI_MULTI_RECV != 0) {
+                continue;
+            }
+            self.report_other(completion, entered);
+        }
+    }
+
+    /// Whether no packet may be retrieved until the application has read unsolicited completions.
+    #[inline]
+    pub fn waits_for_reader(&self, entered: &mut Entered) -> bool {
+        self.receive_queue
+            .get()
+            .is_some_and(|bound| !bound.queue.state.get(entered).completions.has_room_for_unsolicited())
+    }
+
+    /// Reports what has ended. Returns whether anything has.
+    #[inline(never)]
+    pub fn report_all(&self, entered: &mut Entered) -> bool {
+        let mut told = 0;
+        // Nothing that is done here ends another operation.
+        while let Some(active) = &mut self.state.get(entered).active {
+            let Some((event, source)) = active.plain_event(told) else {
+                let is_all = told == active.engine.completions().len();
+                active.engine.forget_completions(told);
+                if !is_all {
+                    self.report_others(entered);
+                }
+                return told > 0 || !is_all;
+            };
+            self.report_event(event, source, entered);
+            told += 1;
+        }
+        false
+    }
+
+    /// Progress has found nothing to do: waits a little. Says whether something has come meanwhile, and whether the
+    /// caller is to give the processor away once it has left the domain: while it is inside, no other thread can be.
+    #[inline]
+    pub fn idle(&self, entered: &mut Entered) -> Idle {
+        let Some(active) = &mut self.state.get(entered).active else { return Idle::Spin };
+        let found = reach::idle(active.engine.link_mut());
+        active.observe_idle();
+        found
+    }
+
+    /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no
+    /// packet comes; `None`: it may not sleep, because there is something to do at once.
+    pub fn arm(&self, entered: &mut Entered) -> Option<Duration> {
+        let waits_for_reader = self.waits_for_reader(entered);
+        if waits_for_reader && let Some(bound) = self.receive_queue.get() {
+            bound.queue.state.get(entered).awaited = true;
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
+        active.observe_before_sleep();
+        let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
+        // While the receive queue is full of unsolicited completions, packets are no reason to be awake, because none
+        // may be retrieved. Reading that queue ends this state and wakes who sleeps (`awaited`).
+        if waits_for_reader {
+            // Else an alarm from before, or a packet that came meanwhile, would keep the descriptor readable.
+            active.engine.link_mut().first().disarm();
+        }
+        match most.is_zero() {
+            true => None,
+            false if waits_for_reader => Some(most),
+            false => reach::arm(active.engine.link_mut(), most),
+        }
+    }
+
+    /// Reports the rest, which begins with what is no plain success: a failure, a write of a peer, a part of a
+    /// multi-receive, a claim.
+    #[cold]
+    fn report_others(&self, entered: &mut Entered) {
+        while let Some(active) = &mut self.state.get(entered).active {
+            let Some(completion) = active.engine.poll_completion() else { break };
+            self.report_other(completion, entered);
+        }
+    }
+
+    /// Reports what may be no plain success.
+    fn report_other(&self, completion: Completion, entered: &mut Entered) {
+        if completion.result.is_err() {
+            return self.report_failure(completion, entered);
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let number = active.note_end(&completion);
+        let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
+        if self.domain.settings.trace.is_some() {
+            match self.queue_for(event.kind).filter(|_| event.wanted) {
+                Some(bound) => bound.queue.state.get(entered).unread.push(number),
+                None => recording::read_unseen(number),
+            }
+        }
+        self.report_event(event, completion.source, entered);
+    }
+
+    #[inline(always)]
+    fn report_event(&self, event: Event, source: Option<Target>, entered: &mut Entered) {
+        let Event { kind, wanted, unsolicited, mut entry } = event;
+        if let Some(counter) = self.counters[kind as usize].get() {
+            counter.count(true);
+        }
+        let Some(bound) = self.queue_for(kind).filter(|_| wanted) else { return };
+        if let Some(source) = source {
+            entry.source = self.source_of(source, entered);
+        }
+        if unsolicited {
+            bound.queue.state.get(entered).completions.expect_unsolicited();
+        }
+        bound.queue.push(entry, entered);
+    }
+
+    /// Reports an operation that failed.
+    #[cold]
+    fn report_failure(&self, completion: Completion, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let number = active.note_end(&completion);
+        if completion.result == Err(Failure::NoMessage) {
+            // A peek in vain is an idle poll to a program that does nothing else.
+            active.observe_idle();
+        }
+        let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
+        let Event { kind, unsolicited, mut entry, .. } = event;
+        if let Some(counter) = self.counters[kind as usize].get() {
+            counter.count(false);
+        }
+        if let Some(source) = completion.source {
+            entry.source = self.source_of(source, entered);
+        }
+        let Err(failure) = completion.result else { return };
+        let failed = Failed { entry, reason: Reason::of_failure(failure, completion.length) };
+        failed.log();
+        let Some(bound) = self.queue_for(kind) else { return };
+        if self.domain.settings.trace.is_some() {
+            bound.queue.state.get(entered).unread.push_error(number);
+        }
+        if bound.queue.push_error(failed, unsolicited, entered)
+            && let Some(active) = &mut self.state.get(entered).active
+        {
+            // From now on also operations are refused that would report nothing but an error.
+            match kind {
+                EventKind::Receive | EventKind::RemoteWrite => active.engine.refuse_receives(true),
+                EventKind::Send | EventKind::Write | EventKind::Read => active.engine.refuse_sends(true),
+            }
+        }
+    }
+
+    /// A queue is no longer full of errors: operations that report to it are accepted again.
+    pub fn accept_for(&self, queue: &CompletionQueue, entered: &mut Entered) {
+        let is_of = |bound: Option<&QueueBinding>| bound.is_some_and(|bound| core::ptr::eq(&*bound.queue, queue));
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        if is_of(self.send_queue.get()) {
+            active.engine.refuse_sends(false);
+        }
+        if is_of(self.receive_queue.get()) {
+            active.engine.refuse_receives(false);
+        }
+    }
+
+    /// The `fi_addr_t` that the application knows a sender by, or [`NO_ADDRESS`].
+    #[inline]
+    fn source_of(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
+        let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };
+        match active.source(source) {
+            Some(known) => known,
+            None => self.find_source(source, entered),
+        }
+    }
+
+    #[cold]
+    fn find_source(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
+        let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };
+        let (Some(address), Some(vector)) = (active.address_of(source), self.vector.get()) else { return NO_ADDRESS };
+        let found = vector.index(&address, entered);
+        let Some(active) = &mut self.state.get(entered).active else { return NO_ADDRESS };
+        active.set_source(source, found);
+        found
+    }
+}
