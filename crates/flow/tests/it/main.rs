@@ -12,6 +12,7 @@ mod break_even;
 mod configuration;
 mod exhaustive;
 mod hostile;
+mod literal;
 mod long_packets;
 mod posted;
 mod random_traffic;

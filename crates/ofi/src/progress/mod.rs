@@ -8,6 +8,7 @@ use crate::addressing::addresses::NO_ADDRESS;
 use crate::addressing::reach;
 use crate::border::bindings::{FI_MULTI_RECV, fi_addr_t};
 use crate::border::errno::{Reason, TRY_AGAIN};
+use crate::objects::active::Active;
 use crate::objects::completion::Failed;
 use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::domain::Domain;
@@ -110,13 +111,30 @@ impl Domain {
 
 impl Endpoint {
     /// Whether [`progress`](Self::progress) would find nothing to do. If so, this counts as a call of it.
-    #[inline(always)]
     pub fn is_quiet(&self, entered: &mut Entered) -> bool {
+        self.quiet(entered).is_some()
+    }
+
+    /// What has nothing to do, if that is so, in which case this counts as a call of [`progress`](Self::progress).
+    #[inline(always)]
+    fn quiet<'a>(&'a self, entered: &'a mut Entered) -> Option<&'a mut Active> {
         let state = self.state.get(entered);
-        let Some(active) = &mut state.active else { return false };
-        let is_quiet = active.engine.has_nothing_to_do() && !state.watched && active.engine.is_quiet();
-        state.is_tended |= is_quiet;
-        is_quiet
+        let active = state.active.as_mut().filter(|active| active.engine.has_nothing_to_do())?;
+        if state.watched || !active.engine.is_quiet() {
+            return None;
+        }
+        state.is_tended = true;
+        Some(active)
+    }
+
+    /// If [`progress`](Self::progress) would find nothing to do, counts as a call of it, and waits a little as
+    /// [`idle`](Self::idle) does.
+    #[inline(always)]
+    pub fn idle_if_quiet(&self, entered: &mut Entered) -> Option<Idle> {
+        let active = self.quiet(entered)?;
+        let found = reach::idle(active.engine.link_mut());
+        active.observe_idle();
+        Some(found)
     }
 
     /// Makes progress and reports what has ended. No packet is retrieved while the receive queue is full of unsolicited

@@ -12,7 +12,6 @@ impl Active {
     #[inline]
     pub fn observe_idle(&mut self) {
         if self.engine.link().look_at_first().is_look_due() {
-            reach::count(self.engine.link());
             self.observe(tidegate_link::now());
         }
     }
@@ -35,6 +34,7 @@ impl Active {
     /// Writes what is open now.
     #[cold]
     pub fn observe(&mut self, now: Instant) {
+        reach::count(self.engine.link());
         let Active { engine, own, observing, .. } = self;
         let Observing { open, rows, waits_before } = observing;
         engine.look(now, open);

@@ -92,13 +92,17 @@ impl CompletionQueue {
         // SAFETY: the list has so many, and keeps them alive; nothing here changes it. Only binding and closing do, and
         // they need the domain that we are in.
         let endpoint = |index: usize| unsafe { &**first.add(index) };
-        // All are asked before one waits.
-        if (0..count).any(|index| !endpoint(index).is_quiet(entered)) {
+        // All are asked before one waits. Mostly there is one.
+        if count != 1 && (0..count).any(|index| !endpoint(index).is_quiet(entered)) {
             return None;
         }
         let mut gives_way = count == 0;
         for index in 0..count {
-            match endpoint(index).idle(entered) {
+            let found = match count {
+                1 => endpoint(index).idle_if_quiet(entered)?,
+                _ => endpoint(index).idle(entered),
+            };
+            match found {
                 Idle::Arrived => return None,
                 Idle::Yield => gives_way = true,
                 Idle::Spin => {}
