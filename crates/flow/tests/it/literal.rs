@@ -1,5 +1,6 @@
 //! P §6 read literally: the threshold that was computed is queued, and what is available is granted. In 13 steps a
-//! sender waits for ever; the same steps under [`SchemeName::Dynamic`], which queues what was granted, leave it a credit.
+//! sender waits for ever; the same steps under [`SchemeName::Dynamic`], which queues what was granted, leave it a
+//! credit.
 //!
 //! Two senders, one credit slot, four data slots, of which each sender has one at the start (its static slots).
 
