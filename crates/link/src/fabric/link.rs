@@ -153,13 +153,18 @@ impl<N: Network> FabricLink<N> {
     fn poll(&mut self) {
         self.polls = self.polls.wrapping_add(1);
         self.is_polled = true;
-        let is_due = match self.protocol.has_peers() {
-            true if self.exposed > 0 || self.protocol.is_reading() => true,
-            true => self.quiet < EXCHANGES_BUSY || self.polls.is_multiple_of(POLLS_PER_EXCHANGE),
-            false => self.polls.is_multiple_of(POLLS_PER_LOOK) && self.is_time_to_look(),
-        };
-        if is_due {
+        if self.may_exchange(self.polls) && (self.protocol.has_peers() || self.is_time_to_look()) {
             self.quiet = if self.exchange() { 0 } else { self.quiet.saturating_add(1) };
+        }
+    }
+
+    /// Whether the poll of this number exchanges; without peers, if it is also time to look.
+    #[inline]
+    fn may_exchange(&self, poll: u32) -> bool {
+        match self.protocol.has_peers() {
+            true if self.exposed > 0 || self.protocol.is_reading() => true,
+            true => self.quiet < EXCHANGES_BUSY || poll.is_multiple_of(POLLS_PER_EXCHANGE),
+            false => poll.is_multiple_of(POLLS_PER_LOOK),
         }
     }
 
@@ -343,11 +348,8 @@ impl<N: Network> Link for FabricLink<N> {
 
     #[inline]
     fn is_quiet(&mut self) -> bool {
-        let is_busy = self.exposed > 0 || self.protocol.is_active();
-        let is_rare = !self.protocol.has_peers() || self.quiet >= EXCHANGES_BUSY;
         let polls = self.polls.wrapping_add(1);
-        let every = if self.protocol.has_peers() { POLLS_PER_EXCHANGE } else { POLLS_PER_LOOK };
-        let is_quiet = !is_busy && is_rare && !polls.is_multiple_of(every);
+        let is_quiet = !self.protocol.is_active() && !self.may_exchange(polls);
         if is_quiet {
             self.polls = polls;
         }
