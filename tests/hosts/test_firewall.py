@@ -57,15 +57,24 @@ def test_a_firewall_lets_a_job_run_and_keeps_other_users_from_its_ports(two):
     # fi_tidegate(7): "A rule for what leaves a host keeps its other users from these ports, on the host and towards others."
     mpi, tried = mpis.mpich(), {}
 
+    def is_open() -> bool:
+        return bool(subprocess.run(two.on(0, ["ss", "-ltnH", "sport", "=", ":41000"]), capture_output=True, text=True).stdout)
+
     def attempt(_: set[int]) -> None:
-        listed = subprocess.run(two.on(0, ["ss", "-ltnH", "sport", "=", ":41000"]), capture_output=True, text=True).stdout
-        if listed and not tried:
-            tried.update({(host, user): connects(two, host, 41000, user) for host in range(2) for user in ("0", NOBODY)})
+        if not tried and is_open():
+            found = {(host, user): connects(two, host, 41000, user) for host in range(2) for user in ("0", NOBODY)}
+            # Else the job may have ended before the last attempt.
+            if is_open():
+                tried.update(found)
 
     with firewall(two):
-        result = made.run(two, mpi, 2, [mpi.compile(HOLDUP), "alltoall", "2", "1000"],
-                          mpi.environment(Fabric.TIDEGATE, PORTS=PORTS) | {"MPIEXEC_PORT_RANGE": LAUNCHER_PORTS.replace("-", ":")}, timeout=60, observe=attempt)
-    assert result.clean, result.explain()
+        # The second, where the machine is so loaded that the first ends too soon.
+        for seconds in ("2", "20"):
+            result = made.run(two, mpi, 2, [mpi.compile(HOLDUP), "alltoall", seconds, "1000"],
+                              mpi.environment(Fabric.TIDEGATE, PORTS=PORTS) | {"MPIEXEC_PORT_RANGE": LAUNCHER_PORTS.replace("-", ":")}, timeout=60, observe=attempt)
+            assert result.clean, result.explain()
+            if tried:
+                break
     assert tried == {(0, "0"): True, (0, NOBODY): False, (1, "0"): True, (1, NOBODY): False}
 
 
