@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the shape of the code: circles between files, long files, long functions, long comment lines.
+"""Checks the shape of the code: circles between files, long files, long functions, long comment lines, and sentences that
+readers stumble over.
 
     scripts/shape.py             what is beyond a limit; exit status 1 if anything is
     scripts/shape.py --circles   also the uses that close each circle
+    scripts/shape.py --bless     notes how many of those sentences are left, where there are fewer
+
+Comments shall name their subject: the peer, the caller, the number of slots. Sentences whose subject is "What ..." or
+"Who ...", and the words in WORDS, are counted in each crate, and `scripts/sentences.txt` has how many there may be. Older ones
+are many; a commit may add none.
 
 A file uses another if it names something that is defined there: by a path (`crate::…`, `super::…`, also by way of a
 re-export or `super::*`, where the file that defines it counts), or if it calls a method of `self` that only that file
@@ -23,6 +29,11 @@ GENERATED = {"bindings.rs"}
 LIMITS = {"flow": [], "bulk": [], "message": [], "link": [], "ofi": ["objects::domain", "objects::endpoint", "objects::completion_queue", "objects::counter"]}
 """Crates whose files must not use each other in a circle. Circles among the files named are allowed (libfabric's own
 objects)."""
+
+SENTENCES = ROOT / "scripts" / "sentences.txt"
+"""How many comments of each crate have a form that is not wanted any more. Written by `--bless`."""
+SUBJECTS = re.compile(r"(?:^|[.:;!?]\s+)(?:What|Who|Whoever|Whatever)\b", re.M)
+WORDS = re.compile(r"\b(?:nobody|somebody|anybody|whom|anew|amid|beside|so many|so much)\b", re.I)
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ITEM = re.compile(
@@ -224,11 +235,46 @@ def functions(text: str):
                 break
 
 
+def comments(text: str) -> str:
+    """The comments of a file, each block of lines as one line."""
+    blocks, block = [], []
+    for line in [*text.split("\n"), ""]:
+        match = re.match(r"\s*//[/!]?\s?(.*)", line)
+        if match and match.group(1).strip():
+            block.append(match.group(1).strip())
+        elif block:
+            blocks.append(" ".join(block))
+            block = []
+    return "\n".join(blocks)
+
+
+def unwanted() -> dict[str, int]:
+    """How many forms that are not wanted the comments of each crate have."""
+    found = {}
+    for source in sorted([*(ROOT / "crates").glob("*/src"), ROOT / "papers" / "src"]):
+        texts = [comments(path.read_text()) for path in sorted(source.rglob("*.rs")) if path.name not in GENERATED]
+        found[str(source.parent.relative_to(ROOT))] = sum(len(form.findall(text)) for text in texts for form in (SUBJECTS, WORDS))
+    return found
+
+
+def sentences(bless: bool) -> list[str]:
+    """Crates whose comments have more such forms than are noted."""
+    found = unwanted()
+    noted = dict(line.rsplit(" ", 1) for line in SENTENCES.read_text().splitlines()) if SENTENCES.exists() else {}
+    if bless:
+        lowest = {crate: min(count, int(noted.get(crate, count))) for crate, count in found.items()}
+        SENTENCES.write_text("".join(f"{crate} {count}\n" for crate, count in lowest.items()))
+        noted = {crate: str(count) for crate, count in lowest.items()}
+    return [f"{crate}: {count} sentences with a subject that readers have to guess (see scripts/shape.py); {noted.get(crate, 0)} were noted: "
+            "say the noun in what is new" for crate, count in found.items() if count > int(noted.get(crate, 0))]
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--circles", action="store_true", help="show the uses within each circle")
+    options.add_argument("--bless", action="store_true", help="note how many sentences are left that shall go")
     arguments = options.parse_args()
-    problems = []
+    problems = sentences(arguments.bless)
     for name, allowed in LIMITS.items():
         crate = Crate(name)
         graph = crate.edges()

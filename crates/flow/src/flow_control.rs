@@ -105,14 +105,14 @@ impl FlowControl {
     /// A packet from `from` was taken out of the mailbox. Reads header, credits and piggyback; the payload is the
     /// caller's. Returns the credits towards `from` gained, so the caller knows to resume sends that wait. A malformed
     /// or impossible packet (more credits than the data region has) is an error and changes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         of_chosen!(&mut self.scheme, handle_retrieved(from, packet))
     }
 
     /// A data packet of several slots from `from` was taken out of the mailbox, on the last of which credits may ride:
     /// counts as so many packets. As [`handle_retrieved`](Self::handle_retrieved).
-    #[inline]
+    #[inline(never)]
     pub fn handle_retrieved_long(&mut self, from: PeerId, slots: u32, last: &Packet) -> Result<u32, Violation> {
         // The last alone can be malformed, and then nothing is to have changed.
         let gained = self.handle_retrieved(from, last)?;
@@ -139,7 +139,7 @@ impl FlowControl {
     }
 
     /// Whether [`poll_control`](Self::poll_control) and [`poll_posting`](Self::poll_posting) are to be called at all.
-    #[inline]
+    #[inline(always)]
     pub fn has_control(&self) -> bool {
         of_chosen!(&self.scheme, has_control())
     }

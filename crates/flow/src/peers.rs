@@ -73,21 +73,21 @@ impl<T: Initial, const PAGE: usize> Peers<T, PAGE> {
     }
 
     /// The state of a peer to look at; `None`: it is as at the start.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, peer: PeerId) -> Option<&T> {
         let index = peer.0 as usize;
         Some(&self.pages.get(index / PAGE)?.as_ref()?[index % PAGE])
     }
 
     /// The state of a peer to change; `None`: it is as at the start, and is to remain so.
-    #[inline]
+    #[inline(always)]
     pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut T> {
         let index = peer.0 as usize;
         Some(&mut self.pages.get_mut(index / PAGE)?.as_mut()?[index % PAGE])
     }
 
     /// The state of a peer that is contacted now, if it was not before. Panics if there is no such peer.
-    #[inline]
+    #[inline(always)]
     pub fn of(&mut self, peer: PeerId) -> &mut T {
         if self.get(peer).is_none() {
             return self.begin(peer);

@@ -77,9 +77,11 @@ fn silent(folder: &Path, peers: u32, talking: u32) {
     let (before, packet) = (resident(), Packet::new(PacketKind::Data, 0, 0));
     for other in &mut others {
         let to = link_of_many.peer(&other.address()).expect("a place");
-        link_of_many.write(to, 1, |places, placement| places.fill(packet.placed(placement))).expect("room");
+        link_of_many
+            .write(to, 1, |places: &mut [Packet], placement| places.fill(packet.placed(placement)))
+            .expect("room");
         let back = other.peer(&link_of_many.address()).expect("a place");
-        other.write(back, 1, |places, placement| places.fill(packet.placed(placement))).expect("room");
+        other.write(back, 1, |places: &mut [Packet], placement| places.fill(packet.placed(placement))).expect("room");
         while link_of_many.retrieve().is_none() || other.retrieve().is_none() {}
     }
     let mailbox = u64::from(peers) * u64::from(SLOTS) * 64 / 1024;
@@ -119,7 +121,13 @@ fn join(folder: &Path, rank: usize, processes: usize, talking: usize) {
         let begun = processor_time();
         loop {
             match link.peer(&addresses[(rank + step) % processes]) {
-                Ok(to) if link.write(to, 1, |places, placement| places.fill(packet.placed(placement))).is_ok() => break,
+                Ok(to)
+                    if link
+                        .write(to, 1, |places: &mut [Packet], placement| places.fill(packet.placed(placement)))
+                        .is_ok() =>
+                {
+                    break;
+                }
                 Err(error) if !error.may_be_tried_again() => panic!("{error}"),
                 // Somebody has the lock of a table and waits for a processor.
                 _ => std::thread::sleep(Duration::from_millis(1)),

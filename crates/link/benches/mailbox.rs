@@ -25,7 +25,7 @@ fn pair(folder: &Path, scheme: SchemeName) -> [(ShmLink, PeerId); 2] {
 }
 
 fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<u32, WriteError> {
-    link.write(to, 1, |places, placement| places.fill(packet.placed(placement)))
+    link.write(to, 1, |places: &mut [Packet], placement| places.fill(packet.placed(placement)))
 }
 
 fn receive(link: &mut ShmLink) -> Packet {

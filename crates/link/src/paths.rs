@@ -17,8 +17,8 @@ use routes::Routes;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, Bounce, BounceBuffers, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium,
-    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
+    Access, Arrival, Bounce, BounceBuffers, Capabilities, Carry, Closing, Counters, Departure, Fill, Link, LinkEvent,
+    Medium, PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use routes::Path;
@@ -375,24 +375,28 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> PeerNames for Paths<A, B> {
 impl<A: Link, B: Link<Buffer = A::Buffer>> SenderWrites for Paths<A, B> {}
 
 impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
-    #[inline]
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    #[inline(always)]
+    fn write(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError> {
         match self.second {
             None => self.first.write(to, count, fill),
-            Some(_) => self.write_by_path(to, count, &mut fill),
+            Some(_) => {
+                // Moved, so that what fills may stay in registers where there is one link.
+                let mut fill = fill;
+                self.write_by_path(to, count, &mut |packets: &mut [Packet], placement| fill.fill(packets, placement))
+            }
         }
     }
 
-    #[inline]
     fn retrieve(&mut self) -> Option<Arrival> {
+        let mut arrival = Arrival::none();
+        self.retrieve_into(&mut arrival).then_some(arrival)
+    }
+
+    #[inline(always)]
+    fn retrieve_into(&mut self, place: &mut Arrival) -> bool {
         match self.second {
-            None => self.first.retrieve(),
-            Some(_) => self.retrieve_in_turn(),
+            None => self.first.retrieve_into(place),
+            Some(_) => self.retrieve_in_turn().map(|arrival| *place = arrival).is_some(),
         }
     }
 

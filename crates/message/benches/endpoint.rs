@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tidegate_message::flow::{Config, Packet, PacketKind, Placement, SchemeName};
 use tidegate_message::{
     Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Bounce, Buffer, Carry, Closing, Context, Counter,
-    Counters, Endpoint, EndpointConfig, Link, LinkEvent, MatchFlags, Medium, MultiReceive, PeerId, PeerMemory,
+    Counters, Endpoint, EndpointConfig, Fill, Link, LinkEvent, MatchFlags, Medium, MultiReceive, PeerId, PeerMemory,
     PeerNames, ReadRequest, Receive, RemoteTarget, Send, SenderWrites, Source, Space, Span, Target, WriteError,
     WriteRequest,
 };
@@ -87,15 +87,10 @@ impl SenderWrites for PairLink {}
 
 impl Link for PairLink {
     #[inline]
-    fn write(
-        &mut self,
-        _: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, _: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             packet.header = packet.header.published(1, PEER);
             self.theirs.borrow_mut().push_back(packet);
         }

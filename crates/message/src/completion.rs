@@ -3,6 +3,7 @@
 use crate::envelope::Envelope;
 use crate::link::Buffer;
 use crate::operation::{Context, Queue, Send, Space, Target};
+use std::fmt;
 
 /// The operation that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,30 +129,47 @@ impl Completion {
 }
 
 /// Completions in the order in which operations ended, until somebody has taken them. Most are successes, which take no
-/// memory of their own, and are looked at where they are: moving each would cost as much as all else that is done with
-/// it.
-#[derive(Debug, Default)]
+/// memory of their own, and are made and looked at where they are: moving each would cost as much as all else that is
+/// done with it. So places are kept, with what was there.
+#[derive(Default)]
 pub(crate) struct Ended {
-    list: Vec<Completion>,
-    /// How many at the front of the list have been taken.
+    places: Vec<Completion>,
+    /// How many at the front have been taken, and where the next is to be.
     taken: usize,
+    used: usize,
+}
+
+impl fmt::Debug for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.left()).finish()
+    }
 }
 
 impl Ended {
     /// Those that nobody has taken.
     #[inline(always)]
     pub(crate) fn left(&self) -> &[Completion] {
-        &self.list[self.taken..]
+        &self.places[self.taken..self.used]
     }
 
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
-        self.list.len() - self.taken
+        self.used - self.taken
     }
 
     #[inline(always)]
     pub(crate) fn push(&mut self, completion: Completion) {
-        self.list.push(completion);
+        match self.places.get_mut(self.used) {
+            Some(place) => *place = completion,
+            None => self.add_place(completion),
+        }
+        self.used += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_place(&mut self, completion: Completion) {
+        self.places.push(completion);
     }
 
     /// The first so many are taken.
@@ -159,9 +177,8 @@ impl Ended {
     pub(crate) fn forget(&mut self, count: usize) {
         debug_assert!(count <= self.len(), "no more than there are");
         self.taken += count;
-        if self.taken == self.list.len() {
-            self.list.clear();
-            self.taken = 0;
+        if self.taken == self.used {
+            (self.taken, self.used) = (0, 0);
         } else if self.taken > self.len() {
             self.close_up();
         }
@@ -170,13 +187,17 @@ impl Ended {
     /// More have been taken than are left, so moving these costs no more than taking those did.
     #[cold]
     fn close_up(&mut self) {
-        self.list.drain(..self.taken);
+        self.places[..self.used].rotate_left(self.taken);
+        self.used -= self.taken;
         self.taken = 0;
     }
 
     pub(crate) fn pop(&mut self) -> Option<Completion> {
+        if self.len() == 0 {
+            return None;
+        }
         let nothing = Completion::plain(Context(0), Operation::Send, 0, Ok(()));
-        let completion = std::mem::replace(self.list.get_mut(self.taken)?, nothing);
+        let completion = std::mem::replace(&mut self.places[self.taken], nothing);
         self.forget(1);
         Some(completion)
     }
@@ -205,7 +226,7 @@ mod tests {
                 }
             }
             assert!(ended.left().iter().map(|completion| completion.context.0).eq(expected.iter().copied()));
-            assert!(ended.len() == expected.len() && ended.list.len() <= 2 * expected.len() + 1);
+            assert!(ended.len() == expected.len() && ended.taken <= expected.len());
         }
     }
 }

@@ -3,7 +3,8 @@
 /// What a block of this size takes of the heap: its length, rounded as allocators do, and what they keep beside it.
 #[inline]
 pub(crate) const fn block(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }
+    // A multiple of 16 bytes: written so, it is no division and no branch.
+    if bytes == 0 { 0 } else { ((bytes + 8 + 15) & !15) + 16 }
 }
 
 /// Most that [`block`] adds to a block's length.

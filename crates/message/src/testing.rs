@@ -2,7 +2,7 @@
 
 use crate::counter::Counters;
 use crate::egress::Mailboxes;
-use crate::link::{Buffer, Span, WriteError};
+use crate::link::{Buffer, Fill, Span, WriteError};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::slice;
@@ -69,17 +69,12 @@ pub(crate) struct Written {
 }
 
 impl Mailboxes for Written {
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         self.refuse.clone().map_or(Ok(()), Err)?;
         let count = if self.has_one_place { 1 } else { count };
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             self.packets.push((to, packet));
         }
         Ok(count)

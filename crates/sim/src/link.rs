@@ -15,8 +15,8 @@ use std::slice;
 
 use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId, Placement, Posting, ReceiveQueues};
 use tidegate_message::{
-    Access, Arrival, Bounce, Capabilities, Carry, Closing, Counter, Counters, Link, LinkEvent, Medium, PeerMemory,
-    PeerNames, RemoteMemory, SenderWrites, TransferId, TransferStatus, WriteError,
+    Access, Arrival, Bounce, Capabilities, Carry, Closing, Counter, Counters, Fill, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, TransferId, TransferStatus, WriteError,
 };
 
 use crate::Time;
@@ -389,17 +389,12 @@ impl SenderWrites for SimLink {
 
 impl Link for SimLink {
     #[inline]
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         let to = self.peers.rank(to);
         for _ in 0..count {
             // A new packet each time, so that no bytes of an earlier one lie behind a short payload.
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             self.write_one(to, &packet);
         }
         Ok(count)

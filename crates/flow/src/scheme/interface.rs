@@ -13,7 +13,7 @@ pub(crate) trait Scheme {
     fn new(config: &Config, regions: Regions) -> Self;
 
     /// May up to `wanted` data packets leave for `to`?
-    #[inline]
+    #[inline(always)]
     fn request(&mut self, _to: PeerId, wanted: u32, _now: Instant) -> Answer {
         Answer::Packets(Credits::new(wanted))
     }
@@ -54,14 +54,14 @@ pub(crate) trait Scheme {
 
     /// Data packets are about to leave, of which this is the last; `left` packets are to follow them that were granted
     /// together with them. Credits may ride on it. Returns how many do.
-    #[inline]
+    #[inline(always)]
     fn depart(&mut self, _to: PeerId, _packet: &mut Packet, _left: u32) -> u32 {
         0
     }
 
     /// A packet was retrieved. Returns the credits gained towards its sender. The default takes plain data only: where
     /// nothing is lent, no correct peer sends anything else.
-    #[inline]
+    #[inline(always)]
     fn handle_retrieved(&mut self, _from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }
     }
@@ -79,7 +79,7 @@ pub(crate) trait Scheme {
 
     /// Whether there may be a control packet to write, or buffers to post: asked with each packet, so it looks at one
     /// number.
-    #[inline]
+    #[inline(always)]
     fn has_control(&self) -> bool {
         false
     }

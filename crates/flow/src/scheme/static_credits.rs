@@ -54,7 +54,7 @@ impl Scheme for Static {
         Self::with_threshold(peers, regions.quota, threshold(regions.quota, credit_slots), piggyback)
     }
 
-    #[inline]
+    #[inline(always)]
     fn request(&mut self, to: PeerId, wanted: u32, _now: Instant) -> Answer {
         self.peers.of(to).credits.take(wanted).into()
     }
@@ -67,7 +67,7 @@ impl Scheme for Static {
     }
 
     /// The retrieved count rides, as far as two bytes hold it, and starts again (P §5.4).
-    #[inline]
+    #[inline(always)]
     fn depart(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
         if !self.piggyback || !packet.has_room_to_piggyback() {
             return 0;
@@ -83,7 +83,7 @@ impl Scheme for Static {
         0
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         if from.0 >= self.peers.count() {
             return Err(Violation::UnknownPeer);
@@ -106,7 +106,7 @@ impl Scheme for Static {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_control(&self) -> bool {
         !self.control.is_empty()
     }
@@ -163,7 +163,7 @@ impl Static {
 
     /// Data packets' slots are free again, up to `most`: counts those that come to the threshold, returns credits when
     /// it is reached, and says how many it counted.
-    #[inline]
+    #[inline(always)]
     fn retrieve(&mut self, from: PeerId, most: u32) -> u32 {
         let peer = self.peers.of(from);
         let counted = most.min(self.threshold.saturating_sub(peer.retrieved).max(1));

@@ -12,9 +12,9 @@ use crate::records::Records;
 use crate::shm::{Address, LinkError, Maker};
 use std::thread;
 use std::time::Duration;
-use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement, Posting};
+use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Posting};
 use tidegate_message::{
-    Access, Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Link, LinkEvent, Medium, PeerMemory,
+    Access, Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Fill, Link, LinkEvent, Medium, PeerMemory,
     PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
@@ -314,9 +314,10 @@ impl<N: Network> PeerNames for FabricLink<N> {
 impl<N: Network> SenderWrites for FabricLink<N> {}
 
 impl<N: Network> Link for FabricLink<N> {
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         let now = clock::now();
-        let written = self.protocol.write(to, count, now, fill)?;
+        let written =
+            self.protocol.write(to, count, now, |packets: &mut [Packet], placement| fill.fill(packets, placement))?;
         self.protocol.transmit(&mut self.network, now);
         if self.protocol.has_flights_most(to) {
             // Some of them have ended, and this may be the caller's last call for a while.

@@ -16,8 +16,8 @@ use crate::memory::IoBuffer;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Lends, Packet, PeerId, Placement};
-use tidegate_message::{Access, Span, WriteError};
+use tidegate_flow::{Config, Lends, PeerId};
+use tidegate_message::{Access, Fill, Span, WriteError};
 
 /// What stays the same for all connections of an endpoint.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Connection {
 
     /// Publishes packets that `fill` fills in turn; returns how many slots, and whether the peer waits to be woken.
     #[inline(always)]
-    pub fn write_many(&mut self, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> (u32, bool) {
+    pub fn write_many(&mut self, count: u32, fill: impl Fill) -> (u32, bool) {
         let written = self.writer.write_many(count, fill);
         (written, written > 0 && self.wakes && self.disarm())
     }

@@ -26,9 +26,10 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
+use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Posting};
 use tidegate_message::{
-    Arrival, Carry, Closing, Counter, Counters, Instant, Link, LinkEvent, Medium, PeerNames, SenderWrites, WriteError,
+    Arrival, Carry, Closing, Counter, Counters, Fill, Instant, Link, LinkEvent, Medium, PeerNames, SenderWrites,
+    WriteError,
 };
 
 /// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
@@ -288,7 +289,7 @@ impl SenderWrites for ShmLink {}
 impl Link for ShmLink {
     // Always: `Paths` calls it in two places, of which one is hot.
     #[inline(always)]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError> {
         if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. })) {
             self.connect(to)?;
         }
@@ -305,17 +306,23 @@ impl Link for ShmLink {
         Ok(written)
     }
 
+    fn retrieve(&mut self) -> Option<Arrival> {
+        let mut arrival = Arrival::none();
+        self.retrieve_into(&mut arrival).then_some(arrival)
+    }
+
     // A copy: a peer that breaks the protocol may write to the slot again while the packet is being handled.
     #[inline(always)]
-    fn retrieve(&mut self) -> Option<Arrival> {
+    fn retrieve_into(&mut self, place: &mut Arrival) -> bool {
         if self.is_armed {
             self.disarm();
         }
         for _ in 0..DROPS_PER_POLL {
-            let Some(packet) = self.reader.retrieve() else {
+            if !self.reader.retrieve_into(&mut place.packet) {
                 self.burst = 0;
-                return None;
-            };
+                return false;
+            }
+            let packet = &place.packet;
             self.burst = self.burst.wrapping_add(1);
             if self.burst % BURST_AGAIN == BURST {
                 self.sample_fill();
@@ -327,11 +334,12 @@ impl Link for ShmLink {
             }
             let source = packet.header.source();
             if self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing.is_heard()) || self.admit(source) {
-                return Some(Arrival { source, packet });
+                place.source = source;
+                return true;
             }
             self.note_dropped(packet.header);
         }
-        None
+        false
     }
 
     fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {

@@ -207,20 +207,28 @@ impl Reader {
         Reader { mailbox, ticket: 0, index: 0, stamp: stamp_of(0), published: 0, stride }
     }
 
-    /// Takes the next slot, if it is published: a packet, or the first slot of one. Also what nobody asks for: one that
-    /// [follows](Header::follows) and whose packet has no beginning, since its writer died or is hostile.
-    #[inline]
+    /// Takes the next slot, as [`retrieve_into`](Self::retrieve_into).
+    #[cfg(test)]
     pub fn retrieve(&mut self) -> Option<Packet> {
+        let mut packet = Packet::new(tidegate_flow::PacketKind::Data, 0, 0);
+        self.retrieve_into(&mut packet).then_some(packet)
+    }
+
+    /// Copies the next slot, if it is published: a packet, or the first slot of one. Also a slot that
+    /// [follows](Header::follows) and whose packet has no beginning, since its writer died or is hostile. Returns
+    /// whether there was one.
+    #[inline(always)]
+    pub fn retrieve_into(&mut self, packet: &mut Packet) -> bool {
         let slot = self.mailbox.slot(self.index);
         let header = Header::from_bits(slot.header.load(Ordering::Acquire));
         if header.stamp() != self.stamp {
             self.publish_position();
-            return None;
+            return false;
         }
-        let mut packet = Packet { header, payload: [0; PAYLOAD_BYTES] };
+        packet.header = header;
         slot.read_published(&mut packet.payload);
         self.advance(1);
-        Some(packet)
+        true
     }
 
     /// Takes the slots behind the first of a packet, whose header this is, puts their payload into `into`, and returns

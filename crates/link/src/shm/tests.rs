@@ -29,7 +29,8 @@ fn packet(message: u8) -> Packet {
 }
 
 pub(super) fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-    link.write(to, 1, |places, placement| places.fill(packet.placed(placement))).map(|written| assert_eq!(written, 1))
+    link.write(to, 1, |places: &mut [Packet], placement| places.fill(packet.placed(placement)))
+        .map(|written| assert_eq!(written, 1))
 }
 
 fn poll_departure(link: &mut ShmLink) -> Option<Departure> {

@@ -55,7 +55,7 @@ fn role_floods() {
     for round in 0.. {
         // One to eight slots, in one packet: some die within it.
         let (wanted, mut number) = (1 + round % 8, next);
-        let outcome = link.write(to, wanted, |places, placement| {
+        let outcome = link.write(to, wanted, |places: &mut [tidegate_flow::Packet], placement| {
             for place in places {
                 *place = packet(number).placed(placement);
                 number += 1;

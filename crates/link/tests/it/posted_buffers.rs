@@ -42,7 +42,7 @@ fn write_message(link: &mut ShmLink, to: PeerId, first: u64, packets: u32) -> Re
 /// The same, with so many turns of waiting in front of each packet: who is killed then has taken a buffer.
 fn write_slowly(link: &mut ShmLink, to: PeerId, first: u64, packets: u32, turns: u32) -> Result<(), WriteError> {
     let (mut number, mut left) = (first, packets);
-    let written = link.write(to, packets, |places, placement| {
+    let written = link.write(to, packets, |places: &mut [Packet], placement| {
         for place in places {
             (0..turns).for_each(|_| std::hint::spin_loop());
             *place = packet(number).placed(placement);

@@ -227,12 +227,24 @@ impl<T> Ordered<T> {
     #[inline(always)]
     pub(crate) fn drop_first(&mut self) {
         let Some(at) = self.first else { return };
-        self.linked(at).value = None;
-        self.unlink(at);
+        let places = self.places.len();
+        let Some(Place::Node(node)) = self.places.get_mut(at.index() as usize) else { return };
+        node.value = None;
+        let next = node.next;
+        if self.spares == SPARE_MOST || (next.is_none() && places > 2 * SPARE_MOST) {
+            return self.unlink(at);
+        }
+        node.next = self.spare.replace(at);
+        self.spares += 1;
+        self.first = next;
+        match next {
+            Some(next) => self.linked(next).previous = None,
+            None => self.last = None,
+        }
     }
 
     /// Takes a node that has lost its element out of the list.
-    #[inline]
+    #[inline(never)]
     fn unlink(&mut self, at: Position) {
         let node = self.linked(at);
         let (previous, next) = (node.previous, node.next);

@@ -118,7 +118,7 @@ impl Rooms {
     }
 
     /// The same for an eager message of so many bytes, if it is not too long for that. `inject`: its buffer may change.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_eagerly(&mut self, to: PeerId, length: usize, inject: bool, cost: u32) -> bool {
         let Some(towards) = self.peers.get_mut(to) else { return false };
         length <= towards.limits.most(inject) && towards.take(cost)

@@ -79,6 +79,24 @@ pub(crate) struct Standing {
     pub(crate) is_querying: bool,
 }
 
+/// A message that is within the window of its sender.
+pub(crate) struct Admitted<'a> {
+    window: &'a mut Window,
+    /// Its cost, in bytes of the window.
+    cost: u32,
+    /// A quarter of what a window is at least.
+    quarter: u32,
+}
+
+impl Admitted<'_> {
+    /// It found its receive waiting. Returns whether there is something to [review](Windows::review).
+    #[inline(always)]
+    pub(crate) fn pass(self) -> bool {
+        self.window.freed += self.cost;
+        self.window.freed >= self.quarter || self.window.dropped.is_some()
+    }
+}
+
 /// The windows of all senders.
 #[derive(Debug)]
 pub(crate) struct Windows {
@@ -157,19 +175,24 @@ impl Windows {
     /// on their way back to it.
     #[inline]
     pub(crate) fn check(&mut self, from: PeerId, cost: u32, returning: u32) -> Result<(), Malformed> {
+        self.admit(from, cost, returning).map(|_| ())
+    }
+
+    /// The same as [`check`](Self::check), and hands out the window.
+    #[inline(always)]
+    pub(crate) fn admit(&mut self, from: PeerId, cost: u32, returning: u32) -> Result<Admitted<'_>, Malformed> {
+        let quarter = self.limits.window / 4;
         let window = self.of(from);
         let given_back = u64::from(window.freed) + u64::from(returning);
         let is_within = u64::from(window.stored) + given_back + u64::from(cost) <= u64::from(window.bytes);
-        if is_within { Ok(()) } else { Err(Malformed) }
+        if is_within { Ok(Admitted { window, cost, quarter }) } else { Err(Malformed) }
     }
 
     /// A message of `from` found its receive waiting. Returns whether there is something to [review](Self::review).
     #[inline]
     pub(crate) fn pass(&mut self, from: PeerId, cost: u32) -> bool {
         let quarter = self.limits.window / 4;
-        let window = self.of(from);
-        window.freed += cost;
-        window.freed >= quarter || window.dropped.is_some()
+        Admitted { window: self.of(from), cost, quarter }.pass()
     }
 
     /// A message of `from` has to be stored. Returns whether there is something to [review](Self::review).

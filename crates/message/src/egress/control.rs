@@ -6,7 +6,7 @@ use super::mailboxes::Mailboxes;
 use crate::counter::{Counter, Counters};
 use crate::link::WriteError;
 use std::collections::VecDeque;
-use tidegate_flow::{Config, Control, FlowControl, PacketKind, PeerId, Peers};
+use tidegate_flow::{Config, Control, FlowControl, Packet, PacketKind, PeerId, Peers, Placement};
 
 /// The most control packets that wait for a peer whose mailbox is full. A peer that waits for credits is never owed
 /// more than the credit packets that its credit slots hold, one return request and one response.
@@ -136,7 +136,13 @@ impl Controls {
         }
     }
 
-    /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.
+    /// Whether there is a peer that sends without waiting for credits while its own mailbox is full.
+    #[inline(always)]
+    pub(super) fn has_overdrawn(&self) -> bool {
+        !self.overdrawn.is_empty()
+    }
+
+    /// The next such peer: it is to be quarantined.
     #[inline]
     pub(super) fn poll_overdrawn(&mut self) -> Option<PeerId> {
         self.overdrawn.pop()
@@ -157,7 +163,9 @@ fn write(mailboxes: &mut impl Mailboxes, control: &Control) -> Result<(), WriteE
         PacketKind::ReturnResponse => Counter::ReturnResponses,
         PacketKind::Credit | PacketKind::Data => Counter::CreditPackets,
     };
-    match mailboxes.write(control.to, 1, |places, placement| places.fill(control.packet.placed(placement))) {
+    match mailboxes.write(control.to, 1, |places: &mut [Packet], placement: Placement| {
+        places.fill(control.packet.placed(placement))
+    }) {
         Ok(_) => {
             mailboxes.counters().add(counter, 1);
             mailboxes.counters().add(Counter::PacketsSent, 1);

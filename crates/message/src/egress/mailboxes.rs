@@ -1,12 +1,12 @@
 //! [`Mailboxes`]: what egress needs of a link.
 
 use crate::counter::Counters;
-use crate::link::{Link, WriteError};
-use tidegate_flow::{Packet, PeerId, Placement, Posting};
+use crate::link::{Fill, Link, WriteError};
+use tidegate_flow::{PeerId, Posting};
 
 /// See [`Link`], whose methods these are.
 pub(crate) trait Mailboxes {
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
+    fn write(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError>;
 
     fn post(&mut self, posting: Posting);
 
@@ -14,8 +14,8 @@ pub(crate) trait Mailboxes {
 }
 
 impl<L: Link> Mailboxes for L {
-    #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
+    #[inline(always)]
+    fn write(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError> {
         Link::write(self, to, count, fill)
     }
 

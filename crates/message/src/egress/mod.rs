@@ -13,15 +13,16 @@ mod mailboxes;
 mod open;
 mod outgoing;
 mod refusing;
+mod short;
 mod trying;
-mod work;
 
+use crate::attention::Attention;
 use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
 use crate::waits::{WaitCause, Waits};
 use crate::wire::MessageKind;
 use tidegate_flow::{
-    Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Posting, Violation,
+    Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Placement, Posting, Violation,
 };
 
 use backlog::Waiting;
@@ -33,8 +34,8 @@ use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::Held;
 use outgoing::Departing;
-pub(crate) use outgoing::{Body, Outgoing, Short, copy_of};
-pub(crate) use work::Work;
+pub(crate) use outgoing::{Body, Outgoing, copy_of};
+pub(crate) use short::Short;
 
 /// How far a message got.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub(crate) struct Egress<B: Buffer> {
     holding: Holding,
     /// Flow control's own packets.
     controls: Controls,
-    pub(crate) work: Work,
+    pub(crate) attention: Attention,
 }
 
 impl<B: Buffer> Egress<B> {
@@ -99,7 +100,7 @@ impl<B: Buffer> Egress<B> {
             full: Vec::new(),
             holding: Holding::default(),
             controls: Controls::new(config),
-            work: Work::default(),
+            attention: Attention::default(),
         }
     }
 
@@ -206,7 +207,7 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn handle_refusal(&mut self, mailboxes: &impl Mailboxes, by: PeerId, now: Instant) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
         self.flow.handle_late_refusal(by, now);
-        self.work.begin();
+        self.attention.begin();
         publish_tally(&self.flow, mailboxes.counters());
     }
 
@@ -216,7 +217,7 @@ impl<B: Buffer> Egress<B> {
     }
 
     /// A packet was retrieved. Returns the credits that it brought.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         self.flow.handle_retrieved(from, packet)
     }
@@ -237,6 +238,17 @@ impl<B: Buffer> Egress<B> {
         message: &mut impl Departing,
     ) -> Step {
         if self.is_idle(to) { self.transmit(mailboxes, now, to, message) } else { self.step_behind_others() }
+    }
+
+    /// How far a message got whose next packet could not be written.
+    #[cold]
+    fn step_after(&self, error: WriteError) -> Step {
+        match error {
+            // A scheme without a sense of time does not say when to try again.
+            WriteError::Refused if self.flow.is_timed() => Step::NoCredits,
+            WriteError::Refused | WriteError::Full => Step::Full,
+            WriteError::Unreachable(name) => Step::Lost(Box::new(Unreachable(name))),
+        }
     }
 
     /// What becomes of a message that others wait in front of.
@@ -262,7 +274,7 @@ impl<B: Buffer> Egress<B> {
         }
         self.waiting.add(&message);
         lane.backlog.push(message);
-        self.work.begin();
+        self.attention.begin();
         if is_full {
             self.note_full(mailboxes, to);
         }
@@ -280,7 +292,7 @@ impl<B: Buffer> Egress<B> {
         let lane = self.lanes.of(to);
         if !std::mem::replace(&mut lane.is_full, true) {
             self.full.push(to);
-            self.work.begin();
+            self.attention.begin();
         }
     }
 
@@ -354,7 +366,7 @@ impl<B: Buffer> Egress<B> {
     ) -> Option<Step> {
         let (flow, mut index, mut riding) = (&mut self.flow, message.packets_gone(), 0);
         let mut left = credits.count();
-        let outcome = mailboxes.write(to, credits.count(), |packets, placement| {
+        let outcome = mailboxes.write(to, credits.count(), |packets: &mut [Packet], placement: Placement| {
             message.fill(index, packets, placement);
             index += packets.len() as u32;
             left -= packets.len() as u32;
@@ -368,7 +380,7 @@ impl<B: Buffer> Egress<B> {
         match outcome {
             Err(WriteError::Refused) => {
                 self.flow.handle_refused(to, credits, now);
-                self.work.begin();
+                self.attention.begin();
             }
             _ if credits.count() == 0 => credits.end(),
             _ => self.flow.give_back(to, credits),
@@ -379,15 +391,10 @@ impl<B: Buffer> Egress<B> {
             mailboxes.counters().add(Counter::CreditsPiggybacked, riding);
         }
         self.flush_control(mailboxes, now);
-        Some(match outcome {
-            Err(WriteError::Full) => Step::Full,
-            // A scheme without a sense of time does not say when to try again.
-            Err(WriteError::Refused) if self.flow.is_timed() => Step::NoCredits,
-            Err(WriteError::Refused) => Step::Full,
-            Err(WriteError::Unreachable(name)) => Step::Lost(Box::new(Unreachable(name))),
-            Ok(_) if message.packets_left() > 0 => return None,
-            Ok(_) => Step::Sent,
-        })
+        match outcome {
+            Err(error) => Some(self.step_after(error)),
+            Ok(_) => (message.packets_left() == 0).then_some(Step::Sent),
+        }
     }
 
     /// Sends the first message that waits for `to`, as far as it goes. The caller repeats this as long as one has left.
@@ -440,6 +447,7 @@ impl<B: Buffer> Egress<B> {
 
     #[inline(never)]
     fn write_control(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
+        self.attention.raise();
         let mut has_sent = false;
         while let Some(posting) = self.flow.poll_posting() {
             has_sent |= !matches!(posting, Posting::Again(_));
@@ -454,7 +462,7 @@ impl<B: Buffer> Egress<B> {
             has_sent = true;
         }
         if self.has_any_waiting() {
-            self.work.begin();
+            self.attention.begin();
         }
         if has_sent {
             publish_tally(&self.flow, mailboxes.counters());
@@ -467,18 +475,13 @@ impl<B: Buffer> Egress<B> {
         self.flush_control(mailboxes, now);
     }
 
-    /// What [`Endpoint::begin_amid`](crate::Endpoint::begin_amid) does.
-    pub(crate) fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32, now: Instant) -> bool {
-        let mut credits = self.flow.request(peer, sent, now).into_credits();
-        let granted = credits.count();
-        credits.spend_many(granted);
-        credits.end();
-        let packet = Packet::new(PacketKind::Data, 0, 0);
-        let is_counted = (0..received).all(|_| self.flow.handle_retrieved(peer, &packet).is_ok());
-        granted == sent && is_counted && !self.flow.has_control()
+    /// Whether there is a peer that sends without waiting for credits while its own mailbox is full.
+    #[inline(always)]
+    pub(crate) fn has_overdrawn(&self) -> bool {
+        self.controls.has_overdrawn()
     }
 
-    /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.
+    /// The next such peer: it is to be quarantined.
     #[inline]
     pub(crate) fn poll_overdrawn(&mut self) -> Option<PeerId> {
         self.controls.poll_overdrawn()

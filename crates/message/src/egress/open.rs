@@ -7,7 +7,7 @@ use crate::link::Buffer;
 use crate::operation::Space;
 use crate::waits::{PeerWait, WaitCause};
 use crate::wire::Message;
-use tidegate_flow::PeerId;
+use tidegate_flow::{Instant, Packet, PacketKind, PeerId};
 
 /// Peers that one look goes through.
 const PEERS_PER_LOOK: u32 = 64;
@@ -73,5 +73,16 @@ impl<B: Buffer> Egress<B> {
     /// For whom something waits or has waited.
     pub(crate) fn tell_waits(&self, list: &mut Vec<PeerWait>) {
         self.waits.tell(list);
+    }
+
+    /// Begins in the middle of a program: see [`Endpoint::begin_amid`](crate::Endpoint::begin_amid).
+    pub(crate) fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32, now: Instant) -> bool {
+        let mut credits = self.flow.request(peer, sent, now).into_credits();
+        let granted = credits.count();
+        credits.spend_many(granted);
+        credits.end();
+        let packet = Packet::new(PacketKind::Data, 0, 0);
+        let is_counted = (0..received).all(|_| self.flow.handle_retrieved(peer, &packet).is_ok());
+        granted == sent && is_counted && !self.flow.has_control()
     }
 }

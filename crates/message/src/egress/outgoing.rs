@@ -36,63 +36,9 @@ pub(crate) trait Departing {
     fn note_gone(&mut self, packets: u32);
 }
 
-/// A message of the application that fits into one packet and can leave straight from the call that sends it. It
-/// becomes an [`Outgoing`] only if it has to wait.
-#[derive(Debug)]
-pub(crate) struct Short<'a, B> {
-    head: Eager,
-    buffer: &'a B,
-    has_left: bool,
-}
-
-impl<'a, B: Buffer> Short<'a, B> {
-    /// `None`: it takes several packets.
-    #[inline]
-    pub(crate) fn of(send: &'a Send<B>) -> Option<Self> {
-        let head = head_of(send);
-        (head.head_bytes() + send.buffer.len() <= PAYLOAD_BYTES).then_some(Short {
-            head,
-            buffer: &send.buffer,
-            has_left: false,
-        })
-    }
-}
-
-impl<B: Buffer> Departing for Short<'_, B> {
-    #[inline]
-    fn packets_gone(&self) -> u32 {
-        self.has_left.into()
-    }
-
-    #[inline]
-    fn packets_left(&self) -> u32 {
-        (!self.has_left).into()
-    }
-
-    #[inline]
-    fn has_waited(&self) -> bool {
-        false
-    }
-
-    #[inline]
-    fn fill(&self, _index: u32, packets: &mut [Packet], placement: Placement) {
-        let [packet] = packets else { return };
-        let length = self.buffer.len();
-        let filled = self.head.emit_payload(length as u32, &mut packet.payload);
-        let end = filled + length;
-        self.buffer.read(0, &mut packet.payload[filled..end]);
-        packet.header = Header::new(PacketKind::Data, end, self.head.number()).placed(placement);
-    }
-
-    #[inline]
-    fn note_gone(&mut self, packets: u32) {
-        self.has_left |= packets > 0;
-    }
-}
-
 #[inline]
-fn head_of<B>(send: &Send<B>) -> Eager {
-    Eager { queue: send.space.queue(), tag: send.space.tag(), data: send.data, was_dropped: false }
+pub(super) fn head_of(space: Space, data: Option<u64>) -> Eager {
+    Eager { queue: space.queue(), tag: space.tag(), data, was_dropped: false }
 }
 
 /// A message on its way out.
@@ -114,7 +60,7 @@ impl<B: Buffer> Outgoing<B> {
     #[inline]
     pub(crate) fn eager(send: Send<B>) -> Self {
         let length = send.buffer.len();
-        let head = head_of(&send);
+        let head = head_of(send.space, send.data);
         let notice = Notice::of(&send);
         let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
         Outgoing::new(head, body, Some(notice))
@@ -135,7 +81,7 @@ impl<B: Buffer> Outgoing<B> {
 
     /// Packets of a message of the application that travels whole.
     pub(crate) fn eager_packets(send: &Send<B>) -> u32 {
-        (head_of(send).head_bytes() + send.buffer.len()).div_ceil(PAYLOAD_BYTES) as u32
+        (head_of(send.space, send.data).head_bytes() + send.buffer.len()).div_ceil(PAYLOAD_BYTES) as u32
     }
 
     /// Bytes of the body.
@@ -277,6 +223,7 @@ pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::egress::Short;
     use crate::operation::{Context, Queue, Space, Target};
     use crate::testing::Bytes;
 
@@ -364,10 +311,8 @@ mod tests {
                     message(&mut packet);
                     (packet.header, packet.payload)
                 };
-                let short = Short::of(&send).map(|short| {
-                    assert_eq!((short.packets_gone(), short.packets_left()), (0, 1));
-                    packet_of(&|packet| short.fill(0, std::slice::from_mut(packet), Placement::default()))
-                });
+                let short = Short::of(send.space, send.data, &send.buffer)
+                    .map(|short| packet_of(&|packet| short.fill(packet, Placement::default())));
                 let waiting = Outgoing::eager(send);
                 let is_short = waiting.packets_left() == 1;
                 assert_eq!(

@@ -14,7 +14,7 @@ impl<B: Buffer> Egress<B> {
             return false;
         }
         // Its request may have begun a retry timer.
-        self.work.begin();
+        self.attention.begin();
         let refusals = self.flow.refusals(to);
         let hold = &mut self.lanes.of(to).hold;
         if std::mem::take(&mut hold.is_on_trial) && refusals < 2 {

@@ -63,7 +63,7 @@ impl<L: Link> Endpoint<L> {
             self.presence.keep_send(to);
         }
         let Send { space, data, delivery, .. } = send;
-        self.egress.work.begin();
+        self.egress.attention.begin();
         Some(self.bulk.keep(PendingSend::new(to, space, data, delivery, payload, notice)))
     }
 

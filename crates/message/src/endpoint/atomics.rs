@@ -65,7 +65,7 @@ impl<L: Link> Endpoint<L> {
         // The answer to the longest part is the dearest.
         let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
-        self.egress.work.begin();
+        self.egress.attention.begin();
         let key = self.rma.operations.begin(operation);
         let mut offset = 0;
         for &(target, elements) in &atomic.to {

@@ -39,14 +39,14 @@ impl<L: Link> Endpoint<L> {
     /// there is anything [unsent](Self::has_unsent); then drop the endpoint, after
     /// [`abandon_unsent`](Self::abandon_unsent) if that took too long.
     pub fn begin_closing(&mut self) {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.presence.begin_closing();
         self.link.tell_closing();
     }
 
     /// The same for an application that counts on all its sends although it closes.
     pub fn begin_closing_after_sends(&mut self) {
-        self.attention.raise();
+        self.egress.attention.raise();
         let sends = self.bulk.some_sends(0, self.bulk.send_places());
         let begun = sends.filter(|(_, send)| !send.is_copied()).map(|(_, send)| send.peer);
         self.presence.await_all_sends(begun.chain(self.fences.uncopied_sends()));
@@ -78,7 +78,7 @@ impl<L: Link> Endpoint<L> {
     /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many
     /// of them the application believed sent.
     pub fn abandon_unsent(&mut self) {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.presence.begin_closing();
         self.presence.give_up_all();
         let peers: BTreeSet<PeerId> = self.egress.peers().chain(self.rma.requests.peers()).collect();

@@ -178,6 +178,7 @@ impl<L: Link> Endpoint<L> {
     /// A peer has done what no correct peer does and what would take our memory: from now on it counts as lost.
     #[cold]
     pub(super) fn quarantine(&mut self, peer: PeerId, why: &str) {
+        self.egress.attention.raise();
         self.count(Counter::PeersQuarantined, 1);
         let name = self.link.quarantine(peer);
         self.lose_peer(peer, &format!("{name} (quarantined: {why})"), false);

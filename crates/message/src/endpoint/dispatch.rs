@@ -11,7 +11,7 @@ use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn handle_packet(&mut self, from: PeerId, packet: &Packet) {
         if from.0 >= self.config.flow.peers {
             return self.count(Counter::Violations, 1);
@@ -23,6 +23,8 @@ impl<L: Link> Endpoint<L> {
         if packet.header.kind() == PacketKind::Data {
             let handled = self.handle_data(from, packet);
             self.judge(from, handled);
+        } else {
+            self.egress.attention.raise();
         }
         self.end_packet(from, gained);
     }
@@ -33,6 +35,7 @@ impl<L: Link> Endpoint<L> {
         self.egress.flush_control(&mut self.link, self.now);
         self.quarantine_overdrawn();
         if gained > 0 && self.egress.wants_credits(from) {
+            self.egress.attention.raise();
             self.resume(from);
         }
     }
@@ -64,7 +67,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A data packet was retrieved.
-    #[inline]
+    #[inline(always)]
     pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) -> Result<(), Malformed> {
         let payload = &packet.payload[..packet.header.length()];
         match packet.header.message() {
@@ -81,7 +84,7 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
         let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
         let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
@@ -90,7 +93,9 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The first packet of a message that is not eager.
+    #[inline(never)]
     fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+        self.egress.attention.raise();
         let (head, length, rest) = Message::parse(kind, payload).ok_or(Malformed)?;
         self.assembly.check_first(from, length, rest.len())?;
         if rest.len() == length {
@@ -111,7 +116,7 @@ impl<L: Link> Endpoint<L> {
                 Sink::ReadData(Key(operation), at)
             }
             head if length <= LARGEST_CONTROL_BYTES => {
-                self.egress.work.begin();
+                self.egress.attention.begin();
                 self.assembly.begin_control(from, head, length);
                 return Ok(());
             }
@@ -122,8 +127,12 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The next part of the message under way from `from`.
+    #[inline(never)]
     fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Result<(), Malformed> {
         let (offset, is_last, sink) = self.assembly.advance(from, part.len())?;
+        if !matches!(sink, Sink::Receive(..)) {
+            self.egress.attention.raise();
+        }
         match sink {
             Sink::Idle | Sink::Discard => {}
             Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),

@@ -10,7 +10,7 @@ use crate::egress::{Outgoing, Step};
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
-use crate::matching::Stored;
+use crate::matching::{Filled, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target, TryAgain};
 use crate::payload::Payload;
@@ -18,14 +18,6 @@ use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Sends a message through the mailbox. A short one leaves straight from here nearly always, and is looked at where
-    /// it is: to move its description would cost as much as all else. What is not sent
-    /// [goes on](Self::go_on_eagerly).
-    #[inline(always)]
-    pub(super) fn begin_eagerly(&mut self, to: PeerId, send: &Send<L::Buffer>) -> Option<Step> {
-        self.send_short(to, send)
-    }
-
     /// An eager message is not short, or has not left because of this. `may_refuse`: an injected one need not be kept.
     #[inline(never)]
     pub(super) fn go_on_eagerly(
@@ -35,12 +27,14 @@ impl<L: Link> Endpoint<L> {
         step: Option<Step>,
         may_refuse: bool,
     ) -> Result<(), TryAgain> {
+        self.egress.attention.raise();
         if send.inject && may_refuse && self.must_hold(to, &send, step.as_ref()) {
             let cost = Memory::<L::Buffer>::eager_cost(send.buffer.len());
             self.deferral.rooms.put_back(to, cost);
             return Err(TryAgain);
         }
-        self.count_eager(&send);
+        self.count(Counter::BytesSent, send.buffer.len() as u64);
+        self.count(Counter::MessagesEager, 1);
         let inject = send.inject;
         let message = Outgoing::eager(send);
         let left = match step {
@@ -51,13 +45,6 @@ impl<L: Link> Endpoint<L> {
             self.announce_instead(to, message, inject);
         }
         Ok(())
-    }
-
-    /// An eager message leaves, or waits to leave.
-    #[inline(always)]
-    pub(super) fn count_eager(&self, send: &Send<L::Buffer>) {
-        self.count(Counter::BytesSent, send.buffer.len() as u64);
-        self.count(Counter::MessagesEager, 1);
     }
 
     /// Whether an injected message is refused, because it would wait here (`egress/holding.rs`).
@@ -73,7 +60,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The first packet of an eager message, or all of it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_eager(
         &mut self,
         from: PeerId,
@@ -86,16 +73,33 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         let cost = Memory::<L::Buffer>::eager_cost(length);
-        self.check_window(from, cost)?;
-        if head.was_dropped {
-            self.deferral.windows.remember(from)?;
-        }
+        let admitted = self.deferral.windows.admit(from, cost, self.egress.returning(from))?;
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
-        let whole = rest.len() == length;
-        if whole && self.fill_first(&envelope, rest, queue) {
-            self.pass_window(from, cost);
+        // Mostly it is whole, and the first receive accepts it.
+        if rest.len() == length
+            && !head.was_dropped
+            && let Some(filled) = self.matching.of(queue).fill_first(&envelope, rest)
+        {
+            let is_to_review = admitted.pass();
+            self.report_filled(filled, &envelope, queue);
+            if is_to_review {
+                self.review(from);
+            }
             return Ok(());
         }
+        if head.was_dropped {
+            self.egress.attention.raise();
+            self.deferral.windows.remember(from)?;
+        }
+        self.begin_eager_otherwise(from, envelope, queue, rest);
+        Ok(())
+    }
+
+    /// The first packet of an eager message of several, or one that the first receive does not accept.
+    #[inline(never)]
+    fn begin_eager_otherwise(&mut self, from: PeerId, envelope: Envelope, queue: Queue, rest: &[u8]) {
+        let length = envelope.length;
+        let (cost, whole) = (Memory::<L::Buffer>::eager_cost(length), rest.len() == length);
         match self.matching.of(queue).accept(&envelope) {
             Some(mut active) => {
                 write_clipped(&mut active.buffer, 0, rest);
@@ -108,6 +112,7 @@ impl<L: Link> Endpoint<L> {
                 self.pass_window(from, cost);
             }
             None => {
+                self.egress.attention.raise();
                 let mut payload = Payload::Zeros(0);
                 payload.append(rest, length);
                 let at = self.store_unexpected(envelope, Stored::Here(payload), queue, cost);
@@ -118,18 +123,16 @@ impl<L: Link> Endpoint<L> {
                 self.enter_window(from, cost);
             }
         }
-        Ok(())
     }
 
-    /// Delivers a message that has come whole to the first posted receive, if that accepts it.
+    /// A receive has been filled with a message that had come whole.
     #[inline(always)]
-    fn fill_first(&mut self, envelope: &Envelope, payload: &[u8], queue: Queue) -> bool {
-        let Some((room, context, report)) = self.matching.of(queue).fill_first(envelope, payload) else { return false };
+    fn report_filled(&mut self, filled: Filled, envelope: &Envelope, queue: Queue) {
         self.count(Counter::BytesReceived, envelope.length as u64);
-        let (length, result) = placed(envelope, room);
-        if report || result.is_err() {
-            self.ended.push(Completion { length, result, ..Completion::met(context, queue, envelope) });
+        let (length, result) = placed(envelope, filled.room);
+        if filled.report || result.is_err() {
+            let met = Completion::met(filled.context, queue, envelope);
+            self.ended.push(Completion { length, result, ..met });
         }
-        true
     }
 }

@@ -22,7 +22,7 @@ impl<L: Link> Endpoint<L> {
         if let (Target::Peer(peer), true) = (target, self.closing_awaits(&operation)) {
             self.presence.keep_send(peer);
         }
-        self.egress.work.begin();
+        self.egress.attention.begin();
         self.fences.push(target, operation.kept(), is_fenced);
         if let Target::Peer(peer) = target {
             self.deferral.rooms.raise_fence(peer);

@@ -44,7 +44,6 @@ mod window;
 mod writing;
 
 use crate::assembly::{Assembly, Sink};
-use crate::attention::Attention;
 use crate::bulk::Bulk;
 use crate::completion::{Completion, Ended};
 use crate::counter::Counter;
@@ -85,7 +84,6 @@ pub struct Endpoint<L: Link> {
     fences: Fences<L::Buffer>,
     looks: Looks,
     now: Instant,
-    attention: Attention,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
     sends_most: usize,
     /// How many completions may wait to be taken for one more receive to be accepted.
@@ -165,7 +163,6 @@ impl<L: Link> Endpoint<L> {
             fences: Fences::new(),
             looks: Looks::default(),
             now: Instant::default(),
-            attention: Attention::default(),
         })
     }
 
@@ -195,7 +192,7 @@ impl<L: Link> Endpoint<L> {
     /// gone to `peer` whose credits have not come back, and so many had come from it whose credits have not been
     /// returned. Returns `false` if that cannot be: there are not so many credits, or some would have been returned.
     pub fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32) -> bool {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.egress.begin_amid(peer, sent, received, self.now)
     }
 
@@ -255,24 +252,25 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn leaves_work(&mut self) -> bool {
         debug_assert!(
-            self.egress.work.has_begun() || !self.has_work_left(),
+            self.egress.attention.has_begun() || !self.has_work_left(),
             "something is left, and nobody has said so"
         );
-        self.egress.work.has_begun() && self.looks_for_work()
+        self.egress.attention.has_begun() && self.looks_for_work()
     }
 
     #[cold]
+    #[inline(never)]
     fn looks_for_work(&mut self) -> bool {
         let has_work_left = self.has_work_left();
         if !has_work_left {
-            self.egress.work.end();
+            self.egress.attention.end();
         }
         has_work_left
     }
 
     /// A message of several packets begins, whose first so many bytes have been placed.
     fn begin_assembly(&mut self, from: PeerId, sink: Sink<L::Buffer>, length: usize, received: usize) {
-        self.egress.work.begin();
+        self.egress.attention.begin_elsewhere();
         self.assembly.begin(from, sink, length, received);
     }
 
@@ -290,6 +288,10 @@ impl<L: Link> Endpoint<L> {
 
     #[inline]
     fn check_room(&self) -> Result<(), TryAgain> {
+        if !self.egress.attention.has_begun() {
+            debug_assert!(self.operations_left() == 0 && self.bulk.has_room(), "something has begun");
+            return if self.ended.len() < self.sends_most { Ok(()) } else { Err(TryAgain) };
+        }
         let outstanding = self.operations_left() + self.ended.len();
         if outstanding < self.sends_most && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
     }

@@ -9,7 +9,7 @@
 use super::Endpoint;
 use crate::bulk::Pieces;
 use crate::counter::Counter;
-use crate::link::{Link, LinkEvent};
+use crate::link::{Arrival, Link, LinkEvent};
 use std::time::Duration;
 use tidegate_flow::Instant;
 
@@ -22,14 +22,14 @@ impl<L: Link> Endpoint<L> {
     /// whether anything happened. `now` is the present while [`is_timed`](Self::is_timed).
     #[inline]
     pub fn progress(&mut self, now: Instant) -> bool {
-        debug_assert!(!self.attention.is_low() || !self.may_have_work(), "attention is low, and there is work");
-        if self.presence.has_departed() {
-            self.release_departed();
-        }
-        let was_due = self.handle_timeout(now);
+        debug_assert!(!self.egress.attention.is_low() || !self.may_have_work(), "attention is low, and there is work");
+        let was_due = !self.egress.attention.is_low() && self.do_what_is_due(now);
         let (mut retrieved, mut slots_retrieved) = (0, 0);
+        let mut arrival = Arrival::none();
         while retrieved < self.config.packets_per_progress && self.ended.len() < self.config.operations {
-            let Some(arrival) = self.link.retrieve() else { break };
+            if !self.link.retrieve_into(&mut arrival) {
+                break;
+            }
             let slots = arrival.packet.header.slots();
             match slots {
                 1 => self.handle_packet(arrival.source, &arrival.packet),
@@ -41,70 +41,93 @@ impl<L: Link> Endpoint<L> {
         if retrieved > 0 {
             self.count(Counter::PacketsReceived, slots_retrieved.into());
         }
-        let worked = self.work();
-        let moved = retrieved > 0 || worked || was_due;
-        match moved {
-            true => self.attention.raise(),
-            false => self.lower_attention(),
+        // Most messages leave nothing to do. The others have raised attention.
+        let worked = if self.egress.attention.is_low() { self.handle_events() } else { self.work() };
+        if !self.egress.attention.is_low() {
+            self.lower_attention();
         }
-        moved
+        retrieved > 0 || worked || was_due
     }
 
-    /// Whether it is known that the endpoint has nothing to do as long as nothing comes.
+    /// Whether it is known that the endpoint has nothing to do, and nothing to tell, as long as nothing comes.
     #[inline(always)]
     pub fn has_nothing_to_do(&self) -> bool {
-        self.attention.is_low()
+        self.egress.attention.is_low() && self.ended.len() == 0
+    }
+
+    /// The same, though there may be something to tell.
+    #[inline(always)]
+    pub fn is_left_nothing(&self) -> bool {
+        self.egress.attention.is_low()
     }
 
     /// Whether [`progress`](Self::progress) has nothing to do but what may have come, and nothing has: then it need not
     /// be called. This counts as a call of it.
     #[inline]
     pub fn is_quiet(&mut self) -> bool {
-        let is_quiet = self.attention.is_low() && self.link.is_quiet();
+        let is_quiet = self.has_nothing_to_do() && self.link.is_quiet();
         debug_assert!(!is_quiet || !self.may_have_work(), "attention is low, and there is work");
         debug_assert!(!is_quiet || self.egress.next_timeout().is_none(), "something is due, and attention is low");
         is_quiet
     }
 
-    /// A call of progress has found nothing to do.
-    #[inline]
+    /// A call of progress is over, which has raised attention if it has left something.
+    #[inline(never)]
     fn lower_attention(&mut self) {
-        let mut attention = std::mem::take(&mut self.attention);
-        attention.lower(|| self.may_have_work());
-        self.attention = attention;
+        let has_work = self.egress.attention.is_falling() && self.may_have_work();
+        self.egress.attention.lower(has_work);
+        if self.egress.attention.is_low() && self.egress.attention.has_begun() {
+            self.looks_for_work();
+        }
     }
 
-    /// Whether something is to be done, at once or at some time, though nothing comes; or to be told.
+    /// Whether something is to be done, at once or at some time, though nothing comes.
     fn may_have_work(&self) -> bool {
         let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
-        let is_told = self.ended.len() == 0 && !self.presence.has_departed();
-        backlog > 0 || !is_told || self.is_timed() || !self.deferral.windows.inquiries.is_empty()
+        let is_awaited = self.presence.has_departed() || !self.deferral.windows.inquiries.is_empty();
+        backlog > 0 || is_awaited || self.is_timed()
+    }
+
+    /// Releases departed peers and handles time-outs, before packets are retrieved. Returns whether a time-out was due.
+    #[inline(never)]
+    fn do_what_is_due(&mut self, now: Instant) -> bool {
+        if self.presence.has_departed() {
+            self.release_departed();
+        }
+        self.handle_timeout(now)
     }
 
     /// [`progress`](Self::progress) for a caller that has no room for the completions of what would be retrieved:
     /// whatever needs no packet goes on.
     pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
-        self.attention.raise();
+        self.egress.attention.raise();
         let was_due = self.handle_timeout(now);
         self.work() || was_due
     }
 
     /// Everything that is done without a packet.
-    #[inline]
+    #[inline(never)]
     fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
         let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
         let worked = backlog > 0 && self.progress_backlog();
-        let mut happened = false;
-        while let Some(event) = self.link.poll_event() {
-            self.handle_event(event);
-            happened = true;
-        }
+        let happened = self.handle_events();
         // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
         if !self.deferral.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
         worked | happened
+    }
+
+    /// Handles the events of the link. Returns whether there were any.
+    #[inline(always)]
+    fn handle_events(&mut self) -> bool {
+        let mut happened = false;
+        while let Some(event) = self.link.poll_event() {
+            self.handle_event(event);
+            happened = true;
+        }
+        happened
     }
 
     #[cold]
@@ -119,6 +142,7 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn handle_event(&mut self, event: LinkEvent) {
+        self.egress.attention.raise();
         match event {
             LinkEvent::TransferEnded(id, status) => self.end_transfer(id, status),
             LinkEvent::WriteFailed(peer, why) => self.handle_unreachable(peer, &why),
@@ -157,7 +181,7 @@ impl<L: Link> Endpoint<L> {
     /// In our pool of posted buffers fewer are left than the limit, and more are to be posted. Links tell of it by
     /// [`LinkEvent::LimitReached`]; this is for those whose adapters interrupt the program (A §2.1).
     pub fn handle_limit_reached(&mut self) {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.egress.handle_limit_reached(&mut self.link, self.now);
     }
 
@@ -175,7 +199,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn tell_time(&mut self, now: Instant) {
         if now > self.now || self.egress.has_new_delays() {
-            self.attention.raise();
+            self.egress.attention.raise();
             self.account_for_time(now);
         }
     }

@@ -66,7 +66,7 @@ impl<L: Link> Endpoint<L> {
         waited: Waited,
     ) {
         let (is_of_several, peer) = (active.is_of_several(), remote.peer);
-        self.egress.work.begin();
+        self.egress.attention.begin();
         let key = self.bulk.pulls.insert(active, envelope, queue, remote);
         if is_of_several {
             self.sequence.begin(peer, key);

@@ -21,13 +21,13 @@ impl<L: Link> Endpoint<L> {
     /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link
     /// that gives direct access publishes the region itself.)
     pub fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.rma.regions.register(key, buffer, access);
     }
 
     /// Ends the registration of `key`. Reads of the region that are under way are answered with an error.
     pub fn deregister(&mut self, key: u64) {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.rma.regions.deregister(key);
         self.deny_reads(key);
     }
@@ -36,7 +36,7 @@ impl<L: Link> Endpoint<L> {
     /// [`Operation::RemoteWrite`] without data. Only accesses that come by message can be reported, so a caller that
     /// wants this keeps the link from giving direct access.
     pub fn count_writes(&mut self, count: bool) {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.rma.counts_writes = count;
     }
 
@@ -48,7 +48,7 @@ impl<L: Link> Endpoint<L> {
         let length = write.buffer.len();
         let mut operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
         operation.data = write.data;
-        self.egress.work.begin();
+        self.egress.attention.begin();
         let key = self.rma.operations.begin(operation);
         let mut offset = 0;
         for &(target, bytes) in &write.to {
@@ -114,7 +114,7 @@ impl<L: Link> Endpoint<L> {
         let length = read.buffer.len();
         let whole = read.buffer.slice(0, length);
         let operation = RemoteOperation::new(first.to, Operation::Read, read.context, read.report, length);
-        self.egress.work.begin();
+        self.egress.attention.begin();
         let key = self.rma.operations.begin(operation.with_destination(Some(whole)));
         let mut buffer = read.buffer;
         let mut offset = 0;

@@ -160,7 +160,7 @@ impl<L: Link> Endpoint<L> {
             let status = self.send_read_piece(from, &mut read);
             return self.reply(from, read.operation, status, 0, Body::None);
         }
-        self.egress.work.begin();
+        self.egress.attention.begin();
         if self.rma.requests.begin_read(from, read) {
             self.send_reads_to(from);
         }

@@ -2,9 +2,10 @@
 
 use super::Endpoint;
 use crate::completion::Notice;
+use crate::counter::Counter;
 use crate::egress::{Body, Outgoing, Short, Step};
 use crate::link::Link;
-use crate::operation::Send;
+use crate::operation::{Context, Space};
 use crate::wire::Message;
 use tidegate_flow::PeerId;
 
@@ -60,17 +61,27 @@ impl<L: Link> Endpoint<L> {
     /// Sends a message of the application that fits into one packet, straight from the application's memory into the
     /// slot. Returns how far it got; `None`: it takes more than one packet, or its receiver is lost.
     #[inline(always)]
-    pub(super) fn send_short(&mut self, to: PeerId, send: &Send<L::Buffer>) -> Option<Step> {
-        let mut short = Short::of(send).filter(|_| self.presence.lost(to).is_none())?;
-        let step = self.egress.send(&mut self.link, self.now, to, &mut short);
-        if step == Step::Sent {
-            // Asked here, too: a notice that nobody wants is a copy that waits for what has just been stored.
-            if send.report {
-                self.report_sent(Some(Notice::of(send)));
-            }
-            self.quarantine_overdrawn();
+    pub(super) fn send_short(
+        &mut self,
+        to: PeerId,
+        space: Space,
+        data: Option<u64>,
+        buffer: &L::Buffer,
+    ) -> Option<Step> {
+        let short = Short::of(space, data, buffer).filter(|_| self.presence.lost(to).is_none())?;
+        Some(self.egress.send_short(&mut self.link, self.now, to, short))
+    }
+
+    /// A short message has left.
+    #[inline(always)]
+    pub(super) fn end_short(&mut self, context: Context, space: Space, length: usize, report: bool) {
+        self.count(Counter::BytesSent, length as u64);
+        self.count(Counter::MessagesEager, 1);
+        // Asked here, too: to make a notice that is not wanted would read back values that have just been stored.
+        if report {
+            self.report_sent(Some(Notice { context, space, length, report }));
         }
-        Some(step)
+        self.quarantine_overdrawn();
     }
 
     /// Sends a message of our own that is a head and nothing else.
@@ -88,8 +99,16 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Quarantines the peers that send without waiting for credits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn quarantine_overdrawn(&mut self) {
+        if self.egress.has_overdrawn() {
+            self.quarantine_all_overdrawn();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn quarantine_all_overdrawn(&mut self) {
         while let Some(peer) = self.egress.poll_overdrawn() {
             self.quarantine(peer, "it sends without waiting for credits while its own mailbox is full");
         }

@@ -5,8 +5,9 @@ use crate::completion::Failure;
 use crate::egress::Step;
 use crate::envelope::Pattern;
 use crate::fence::Places;
-use crate::link::Link;
+use crate::link::{Buffer, Link};
 use crate::matching::MatchQueue;
+use crate::memory::Memory;
 use crate::operation::{
     AtomicRequest, Context, MatchFlags, MultiReceive, Queue, ReadRequest, Receive, Send, Source, Target, TryAgain,
     WriteRequest,
@@ -15,28 +16,50 @@ use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Sends a message: eagerly up to the eager size, else by rendezvous.
+    /// Sends a message: eagerly up to the eager size, else by rendezvous. A short one leaves straight from here nearly
+    /// always, in pieces that fit into registers: it is described as a whole again only if it does not.
     #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
-        self.attention.raise();
         self.check_room()?;
-        let Target::Peer(to) = send.to else {
-            return self.submit_to_myself(send);
+        let Send { to, space, buffer, data, context, inject, delivery, report } = send;
+        let length = buffer.len();
+        let cost = Memory::<L::Buffer>::eager_cost(length);
+        let Target::Peer(peer) = to else {
+            return self.submit_to_myself(Send { to, space, buffer, data, context, inject, delivery, report });
         };
-        if !self.take_room(to, &send) && !self.meet_with_room(to, &send) {
+        if delivery || !self.deferral.rooms.take_eagerly(peer, length, inject, cost) {
+            let send = Send { to, space, buffer, data, context, inject, delivery, report };
+            return self.send_to_stranger(peer, send);
+        }
+        let step = self.send_short(peer, space, data, &buffer);
+        if step != Some(Step::Sent) {
+            let send = Send { to, space, buffer, data, context, inject, delivery, report };
+            return self.go_on_eagerly(peer, send, step, true);
+        }
+        self.end_short(context, space, length, report);
+        Ok(())
+    }
+
+    /// The receiver has no room for this message, or is not known yet.
+    #[inline(never)]
+    fn send_to_stranger(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        self.egress.attention.raise();
+        if !self.meet_with_room(to, &send) {
             return self.send_without_room(to, send);
         }
-        let step = self.begin_eagerly(to, &send);
-        if step != Some(Step::Sent) {
-            return self.go_on_eagerly(to, send, step, true);
+        match self.send_short(to, send.space, send.data, &send.buffer) {
+            Some(Step::Sent) => {
+                self.end_short(send.context, send.space, send.buffer.len(), send.report);
+                Ok(())
+            }
+            step => self.go_on_eagerly(to, send, step, true),
         }
-        self.count_eager(&send);
-        Ok(())
     }
 
     /// A message to this endpoint itself, unless it has to wait behind a fence.
     #[cold]
     fn submit_to_myself(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        self.egress.attention.raise();
         if self.fences.holds(Target::Myself) {
             return self.wait_behind_fence(Target::Myself, Submission::Send(send), false);
         }
@@ -45,7 +68,6 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A message for which no room could be taken: it has to wait behind a fence, or goes another way.
-    #[inline(never)]
     fn send_without_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         if self.fences.holds(send.to) {
             return self.wait_behind_fence(send.to, Submission::Send(send), false);
@@ -59,7 +81,7 @@ impl<L: Link> Endpoint<L> {
 
     /// RMA write. All places must be on the same target.
     pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.check_room()?;
         if self.refuses_injected(&write) {
             return Err(TryAgain);
@@ -73,7 +95,7 @@ impl<L: Link> Endpoint<L> {
 
     /// RMA read. All places must be on the same target.
     pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Read(read));
@@ -84,7 +106,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Remote atomic. All places must be on the same target.
     pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Atomic(atomic));
@@ -96,7 +118,7 @@ impl<L: Link> Endpoint<L> {
     /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target
     /// stay behind it. Remote operations that are fenced go by message, so that they come behind earlier messages.
     pub fn submit_fenced(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.check_room()?;
         let Some(target) = operation.target() else { return Ok(()) };
         if self.fences.holds(target) || self.is_under_way_to(target, &mut Places::default()) {
@@ -128,7 +150,6 @@ impl<L: Link> Endpoint<L> {
     /// receive. A peek is refused while 64 of them (`Inquiries::MOST`) wait for answers.
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        self.attention.raise();
         let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
@@ -152,7 +173,7 @@ impl<L: Link> Endpoint<L> {
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
     #[inline(never)]
     pub fn receive_any(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        self.attention.raise();
+        self.egress.attention.raise();
         let submitted = self.receive_stored(receive);
         if self.fences.are_raised() {
             // A message to ourselves that had to be received first may have been.
@@ -192,7 +213,7 @@ impl<L: Link> Endpoint<L> {
     /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns
     /// whether.
     pub fn cancel(&mut self, context: Context) -> bool {
-        self.attention.raise();
+        self.egress.attention.raise();
         self.cancel_named(context.0, |context| context.0)
     }
 
@@ -200,7 +221,7 @@ impl<L: Link> Endpoint<L> {
     /// waits behind a fence. `name_of` says what it calls the operation of a context: always the same, as long as the
     /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
-        self.attention.raise();
+        self.egress.attention.raise();
         let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
         if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
             self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);

@@ -51,6 +51,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(super) fn review(&mut self, from: PeerId) {
+        self.egress.attention.raise();
         if self.deferral.windows.shrink(from) {
             self.tell_link(from);
         }
@@ -76,6 +77,7 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn seek_dropped(&mut self, from: Source) {
+        self.egress.attention.raise();
         match from {
             Source::From(Target::Myself) => {}
             Source::From(Target::Peer(peer)) => self.review(peer),
@@ -98,6 +100,7 @@ impl<L: Link> Endpoint<L> {
     /// Learns what a peer sets aside for us, at the first message to it.
     #[cold]
     pub(super) fn meet(&mut self, peer: PeerId) {
+        self.egress.attention.raise();
         // One that does not say will do as we do; so will one that cannot be reached: the message will tell.
         let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
         self.deferral.rooms.meet(peer, self.limits_towards(window), window == 0);

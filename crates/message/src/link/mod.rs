@@ -55,6 +55,15 @@ pub struct Arrival {
 }
 
 impl Arrival {
+    /// A place for one. Inlined, so that nothing is copied.
+    #[inline(always)]
+    pub fn none() -> Arrival {
+        Arrival {
+            source: PeerId(u32::MAX),
+            packet: Packet { header: Header::from_bits(0), payload: [0; PAYLOAD_BYTES] },
+        }
+    }
+
     /// Its payload, as long as its header says.
     #[inline]
     pub fn payload(&self) -> &[u8] {
@@ -98,6 +107,20 @@ pub struct Departure {
     pub name: String,
 }
 
+/// The content of the packets for which [`Link::write`] has places. Any closure of this shape is one. A type of its own
+/// can have its `fill` inlined wherever it is called, which closures cannot.
+pub trait Fill {
+    /// Fills these packets, as the next of the message, and adds to their headers where they are.
+    fn fill(&mut self, packets: &mut [Packet], placement: Placement);
+}
+
+impl<F: FnMut(&mut [Packet], Placement)> Fill for F {
+    #[inline(always)]
+    fn fill(&mut self, packets: &mut [Packet], placement: Placement) {
+        self(packets, placement);
+    }
+}
+
 /// Everything an endpoint can do to the world, with the parts that not every link has. Dropping a link ends all
 /// transfers.
 pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites {
@@ -106,10 +129,23 @@ pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites
     /// only that are there, so what it puts into a packet is on its way. The link fills in the header's stamp and
     /// source, or asks `fill` by the [`Placement`] to add them. Packets of one sender to one receiver stay
     /// in order. Those of one call the link may join to long packets, of several slots.
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
+    fn write(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError>;
 
     /// Takes the next packet that has come.
     fn retrieve(&mut self) -> Option<Arrival>;
+
+    /// The same as [`retrieve`](Self::retrieve), into a place of the caller's, which saves two copies of the packet.
+    /// Returns whether a packet has come.
+    #[inline]
+    fn retrieve_into(&mut self, place: &mut Arrival) -> bool {
+        match self.retrieve() {
+            Some(arrival) => {
+                *place = arrival;
+                true
+            }
+            None => false,
+        }
+    }
 
     /// Takes the slots behind the first of a long packet, whose header this is, before the next packet is retrieved:
     /// puts their payload into `into`, and returns the last, on which credits may ride. `None`: they are not what a

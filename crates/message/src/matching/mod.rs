@@ -10,7 +10,7 @@ use crate::link::Buffer;
 use crate::operation::{Context, Queue, Target};
 
 pub(crate) use message::{Active, RemoteSend, Stored, TakenBack, Unexpected};
-pub(crate) use queue::MatchQueue;
+pub(crate) use queue::{Filled, MatchQueue};
 
 /// The matching of an endpoint.
 #[derive(Debug)]

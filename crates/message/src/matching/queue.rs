@@ -31,6 +31,15 @@ struct MultiBuffer<B> {
     retired: bool,
 }
 
+/// A receive that is over: its message lies in its buffer.
+pub(crate) struct Filled {
+    /// Bytes of the buffer.
+    pub(crate) room: usize,
+    pub(crate) context: Context,
+    /// Whether success is reported.
+    pub(crate) report: bool,
+}
+
 /// Posted receives and unexpected messages of one matching space.
 #[derive(Debug)]
 pub(crate) struct MatchQueue<B> {
@@ -87,14 +96,14 @@ impl<B: Buffer> MatchQueue<B> {
     /// always so. Returns the receive's room, its context, and whether to report. `None`: [`accept`](Self::accept)
     /// tells.
     #[inline(always)]
-    pub(crate) fn fill_first(&mut self, envelope: &Envelope, payload: &[u8]) -> Option<(usize, Context, bool)> {
+    pub(crate) fn fill_first(&mut self, envelope: &Envelope, payload: &[u8]) -> Option<Filled> {
         let posted = self.posted.first_mut()?;
         let Place::Single(buffer) = &mut posted.place else { return None };
         if !posted.pattern.accepts(envelope.source, envelope.tag) {
             return None;
         }
         write_clipped(buffer, 0, payload);
-        let filled = (buffer.len(), posted.context, posted.report);
+        let filled = Filled { room: buffer.len(), context: posted.context, report: posted.report };
         self.posted.drop_first();
         Some(filled)
     }

@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use tidegate_message::flow::{Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
-    Arrival, Bounce, Carry, Closing, Completion, Context, Counters, Endpoint, EndpointConfig, Instant, Link, LinkEvent,
-    MatchFlags, Medium, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source, Space, Target, WriteError,
+    Arrival, Bounce, Carry, Closing, Completion, Context, Counters, Endpoint, EndpointConfig, Fill, Instant, Link,
+    LinkEvent, MatchFlags, Medium, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source, Space, Target,
+    WriteError,
 };
 
 /// One end of a wire between two processes, each of which is peer 0 to the other.
@@ -31,15 +32,10 @@ impl PeerNames for Wire {}
 impl SenderWrites for Wire {}
 
 impl Link for Wire {
-    fn write(
-        &mut self,
-        _: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, _: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             self.outgoing.send(packet).map_err(|_| WriteError::Unreachable("the other end is gone".to_owned()))?;
         }
         Ok(count)

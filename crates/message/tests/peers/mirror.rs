@@ -7,9 +7,9 @@ use std::slice;
 use std::time::Duration;
 use tidegate_message::flow::{Buffers, Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
-    Arrival, Bounce, Buffer, Carry, Closing, Context, Counters, Departure, Endpoint, EndpointConfig, Instant, Link,
-    LinkEvent, MatchFlags, Medium, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source, Space, Span, Target,
-    WriteError,
+    Arrival, Bounce, Buffer, Carry, Closing, Context, Counters, Departure, Endpoint, EndpointConfig, Fill, Instant,
+    Link, LinkEvent, MatchFlags, Medium, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source, Space, Span,
+    Target, WriteError,
 };
 
 thread_local! {
@@ -90,15 +90,10 @@ impl PeerNames for Mirror {}
 impl SenderWrites for Mirror {}
 
 impl Link for Mirror {
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             packet.header = packet.header.published(1, to);
             self.packets.push_back(packet);
         }

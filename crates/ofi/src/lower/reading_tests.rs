@@ -152,7 +152,7 @@ fn what_is_not_exposed_or_hidden_again_is_not_read_and_messages_go_on() {
         // Packets go their way though the provider may have broken the connection.
         wait(|| {
             let packet = tidegate_flow::Packet::with_credits(tidegate_flow::PacketKind::Data, 7);
-            links[0].write(to, 1, |packets, _| packets[0] = packet).ok()
+            links[0].write(to, 1, |packets: &mut [tidegate_flow::Packet], _| packets[0] = packet).ok()
         });
         wait(|| {
             assert!(links[0].retrieve().is_none());

@@ -79,7 +79,7 @@ pub(super) fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
 }
 
 fn write(from: &mut FabricLink<Lower>, to: PeerId, number: u32) -> bool {
-    from.write(to, 1, |packets, _| packets[0] = Packet::with_credits(PacketKind::Data, number)).is_ok()
+    from.write(to, 1, |packets: &mut [Packet], _| packets[0] = Packet::with_credits(PacketKind::Data, number)).is_ok()
 }
 
 /// A link on its way to another thread.
@@ -116,7 +116,7 @@ fn refused_messages_go_again_in_order() {
         wait(|| {
             while written < COUNT
                 && one
-                    .write(to, 1, |packets, _| {
+                    .write(to, 1, |packets: &mut [Packet], _| {
                         packets[0] = Packet::with_credits(PacketKind::Data, written);
                         packets[0].header = packets[0].header.ending_buffer();
                     })

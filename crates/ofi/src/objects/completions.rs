@@ -78,6 +78,13 @@ impl Completions {
         }
     }
 
+    /// Whether the source of the next success may be read: by the reader whose room it goes to, or from the queue, if
+    /// it is kept there.
+    #[inline(always)]
+    pub fn keeps_source(&self) -> bool {
+        !self.lent.room.sources.is_null() || self.lent.used >= self.lent.room.count
+    }
+
     /// What comes now goes straight to a reader that has found nothing here, until
     /// [`end_lending`](Self::end_lending).
     ///

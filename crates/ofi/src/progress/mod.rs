@@ -191,18 +191,45 @@ impl Endpoint {
         if active.engine.has_transfers() { standby::Look::Underway } else { standby::Look::Still }
     }
 
-    #[inline]
+    /// Mostly there is nothing left to do before, and nothing after: then one question spares those of all rare
+    /// mechanisms.
+    #[inline(always)]
     fn advance(&self, entered: &mut Entered) -> bool {
+        let is_rare = self.waits_for_reader(entered) || self.state.get(entered).watched;
+        let Some(active) = &mut self.state.get(entered).active else { return false };
+        if is_rare || !active.engine.has_nothing_to_do() {
+            return self.advance_with_work(entered);
+        }
+        let moved = active.engine.progress(Instant::default());
+        if !active.engine.is_left_nothing() {
+            return self.end_progress(moved, entered);
+        }
+        if moved {
+            active.engine.link_mut().first().busy();
+            self.report_all(entered);
+        }
+        moved
+    }
+
+    #[inline(never)]
+    fn advance_with_work(&self, entered: &mut Entered) -> bool {
         let may_retrieve = !self.waits_for_reader(entered);
         if self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.has_departed()) {
             self.report_all(entered);
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
         let now = if active.engine.is_timed() { tidegate_link::now() } else { Instant::default() };
-        let mut moved = match may_retrieve {
+        let moved = match may_retrieve {
             true => active.engine.progress(now),
             false => active.engine.progress_without_retrieving(now),
         };
+        self.end_progress(moved, entered)
+    }
+
+    /// The engine has made progress, and may have something to do or to tell.
+    #[inline]
+    fn end_progress(&self, mut moved: bool, entered: &mut Entered) -> bool {
+        let Some(active) = &mut self.state.get(entered).active else { return false };
         if let Some(pressure) = active.engine.poll_pressure() {
             active.warn_of(&pressure);
         }
@@ -354,7 +381,10 @@ impl Endpoint {
             counter.count(true);
         }
         let Some(bound) = self.queue_for(kind).filter(|_| wanted) else { return };
-        if let Some(source) = source {
+        // `fi_cq_read` does not tell it, and to look it up costs as much as to report the rest.
+        if let Some(source) = source
+            && bound.queue.state.get(entered).completions.keeps_source()
+        {
             entry.source = self.source_of(source, entered);
         }
         if unsolicited {

@@ -8,7 +8,7 @@ use crate::threshold::threshold;
 impl Dynamic {
     /// Packets of `from` that cost a credit each were retrieved: their slots are free again. Takes up to `most`, as
     /// many as come to the next place where something is to be done, and returns how many.
-    #[inline]
+    #[inline(always)]
     pub(super) fn retrieve(&mut self, from: PeerId, most: u32) -> u32 {
         let sender = self.receivers.of(from);
         if sender.blocked {

@@ -70,7 +70,7 @@ impl Scheme for Dynamic {
         Dynamic::initial(config, regions)
     }
 
-    #[inline]
+    #[inline(always)]
     fn request(&mut self, to: PeerId, wanted: u32, _now: Instant) -> Answer {
         self.take(to, wanted).into()
     }
@@ -82,13 +82,13 @@ impl Scheme for Dynamic {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn depart(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
         self.let_credits_ride(to, packet)
     }
 
     /// Slots and activity (receiver's half), then credits (sender's half), as in P fig. 11.
-    #[inline]
+    #[inline(always)]
     fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         if from.0 >= self.receivers.count() {
             return Err(Violation::UnknownPeer);
@@ -111,7 +111,7 @@ impl Scheme for Dynamic {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_control(&self) -> bool {
         !self.control.is_empty()
     }

@@ -29,7 +29,7 @@ const RIDE_MAX: u32 = u16::MAX as u32;
 
 impl Dynamic {
     /// A data packet is about to leave for `to`, our sender in this role. Returns what rides.
-    #[inline]
+    #[inline(always)]
     pub(super) fn let_credits_ride(&mut self, to: PeerId, packet: &mut Packet) -> u32 {
         if !self.piggyback || !packet.has_room_to_piggyback() {
             return 0;

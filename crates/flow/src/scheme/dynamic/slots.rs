@@ -56,7 +56,7 @@ impl SlotPool {
     }
 
     /// `credits` slots of `sender` are free again: a packet was retrieved, or credits came back unused.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_back(&mut self, sender: &mut ReceiverSide, credits: u32) {
         let before = self.shortfall_of(sender);
         self.available += credits;

@@ -49,7 +49,7 @@ impl Dynamic {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
         let sender = self.senders.of(to);
         sender.credits.take(if sender.is_control_waiting() { 0 } else { wanted })

@@ -231,7 +231,7 @@ fn loom_long_packets_are_seen_whole_or_not_at_all() {
             let shared = shared.clone();
             thread::spawn(move || {
                 let mut next = 0;
-                let written = shared.writer(peer, Admission::Room).write_many(2, |places, placement| {
+                let written = shared.writer(peer, Admission::Room).write_many(2, |places: &mut [Packet], placement| {
                     for place in places {
                         *place = packet(next).placed(placement);
                         next += 1;

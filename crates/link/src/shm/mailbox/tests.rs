@@ -213,7 +213,7 @@ fn a_dead_writers_hole_is_skipped_and_the_ring_goes_on() {
 
 /// Writes numbers as one message; returns how many slots there were.
 pub(super) fn write_numbers(writer: &mut Writer, mut numbers: impl Iterator<Item = u64>, count: u32) -> u32 {
-    writer.write_many(count, |places, placement| {
+    writer.write_many(count, |places: &mut [Packet], placement| {
         places.iter_mut().for_each(|place| *place = full(numbers.next().unwrap()).placed(placement));
     })
 }
@@ -397,7 +397,7 @@ fn a_writer_that_panics_amid_a_message_holds_nobody_up() {
         for _ in 0..2 {
             let mut filled = 0;
             let panicked = catch_unwind(AssertUnwindSafe(|| {
-                broken.write_many(count, |places, placement| {
+                broken.write_many(count, |places: &mut [Packet], placement| {
                     for place in places {
                         assert!(filled < panics_at, "as it was asked to");
                         *place = full(filled.into()).placed(placement);

@@ -7,6 +7,7 @@ use super::lap::{Lap, stamp_after};
 use std::ptr::NonNull;
 use tidegate_flow::packet::MOST_SLOTS_PER_PACKET;
 use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
+use tidegate_message::Fill;
 
 /// Most slots of a packet that we write.
 pub(super) const LONGEST_PACKET: u32 = 16;
@@ -85,7 +86,7 @@ impl Writer {
     /// For tests: publishes a packet. Errors: full, under [`Admission::Room`] only.
     #[cfg(test)]
     pub fn write(&mut self, packet: &Packet) -> Result<(), Full> {
-        if self.write_many(1, |places, placement| places.fill(packet.placed(placement))) == 1 {
+        if self.write_many(1, |places: &mut [Packet], placement| places.fill(packet.placed(placement))) == 1 {
             Ok(())
         } else {
             Err(Full)
@@ -97,20 +98,33 @@ impl Writer {
     /// posted, under [`Admission::Buffers`] only. One reservation serves
     /// all: an atomic add waits until earlier stores to slots have got their cache lines, so one for each packet would
     /// move the lines one by one from the reader's cache, where this moves many at once.
-    #[inline]
-    pub fn write_many(&mut self, count: u32, mut fill: impl FnMut(&mut [Packet], Placement)) -> u32 {
+    #[inline(always)]
+    pub fn write_many(&mut self, count: u32, mut fill: impl Fill) -> u32 {
         // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen
         // the reservation.
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
         let (ticket, reserved) = self.reserve(count);
         let mut write = Write { writer: self, ticket, left: reserved };
+        // Mostly it is one packet: callers for which that is a constant get no loop.
+        if count == 1 && write.left == 1 {
+            write.writer.publish(ticket, 1, &mut fill);
+            write.left = 0;
+        }
         while write.left > 0 {
             let slots = if write.left < SHORTEST_LONG_PACKET { 1 } else { write.left.min(LONGEST_PACKET) };
             write.writer.publish(write.ticket, slots, &mut fill);
             write.ticket = write.ticket.wrapping_add(slots.into());
             write.left -= slots;
         }
+        write.finish();
         reserved
+    }
+
+    /// All reserved slots are published: from here on no hole is ours.
+    #[inline(always)]
+    fn end_write(&mut self) {
+        self.sequence = self.sequence.wrapping_add(2);
+        self.writing().store(self.sequence, Ordering::Release);
     }
 
     /// The first ticket and how many: `count`, or as many as there is room for.
@@ -155,9 +169,9 @@ impl Writer {
 
     /// Publishes a packet of so many slots.
     #[inline(always)]
-    fn publish(&mut self, ticket: u64, slots: u32, fill: &mut impl FnMut(&mut [Packet], Placement)) {
+    fn publish(&mut self, ticket: u64, slots: u32, fill: &mut impl Fill) {
         let mut first = Packet::new(PacketKind::Data, 0, 0);
-        fill(std::slice::from_mut(&mut first), Placement::default());
+        fill.fill(std::slice::from_mut(&mut first), Placement::default());
         let (index, stamp) = self.lap.locate(ticket, self.mailbox.size());
         if slots > 1 {
             first.header = first.header.with_slots(slots);
@@ -169,13 +183,7 @@ impl Writer {
 
     /// Writes the slots behind a packet's first, where `index` and `stamp` are; its header will publish them all.
     #[inline]
-    fn write_following(
-        &self,
-        index: usize,
-        mut stamp: u16,
-        slots: u32,
-        fill: &mut impl FnMut(&mut [Packet], Placement),
-    ) {
+    fn write_following(&self, index: usize, mut stamp: u16, slots: u32, fill: &mut impl Fill) {
         let (mut index, mut left) = (index + 1, slots as usize - 1);
         while left > 0 {
             if index == self.mailbox.slots.len() {
@@ -184,7 +192,7 @@ impl Writer {
             let count = left.min(self.mailbox.slots.len() - index);
             let placement = Placement::following(stamp, self.source);
             self.mailbox.fill_slots(index, count, |packets| {
-                fill(packets, placement);
+                fill.fill(packets, placement);
                 debug_assert!(packets.iter().all(|packet| packet.header.is_placed(placement)), "filled for elsewhere");
             });
             index += count;
@@ -246,13 +254,23 @@ impl Write<'_> {
     }
 }
 
-impl Drop for Write<'_> {
+impl Write<'_> {
+    /// All is published.
     #[inline(always)]
+    fn finish(self) {
+        self.writer.end_write();
+        // Dropping it would end the write once more.
+        std::mem::forget(self);
+    }
+}
+
+/// The closure that fills packets may panic.
+impl Drop for Write<'_> {
+    #[cold]
     fn drop(&mut self) {
         if self.left > 0 {
             self.publish_nothing();
         }
-        self.writer.sequence = self.writer.sequence.wrapping_add(2);
-        self.writer.writing().store(self.writer.sequence, Ordering::Release);
+        self.writer.end_write();
     }
 }

@@ -9,7 +9,7 @@ use std::slice;
 use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
 use tidegate_link::IoBuffer;
 use tidegate_message::{
-    Access, Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium,
+    Access, Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Departure, Fill, Link, LinkEvent, Medium,
     PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
@@ -248,12 +248,7 @@ impl PeerNames for LocalLink {}
 impl SenderWrites for LocalLink {}
 
 impl Link for LocalLink {
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         let to = self.node(to);
         let places = {
             let network = self.network.borrow();
@@ -264,7 +259,7 @@ impl Link for LocalLink {
         };
         for _ in 0..places {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             // Every packet meets congestion here.
             packet.header = packet.header.marked();
             self.network.borrow_mut().nodes[to].mailbox.push_back((self.me, packet));

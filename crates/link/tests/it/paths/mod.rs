@@ -332,7 +332,10 @@ fn what_a_packet_met_on_its_way_is_told_with_it() {
     let mut links = Paths::new(folder.link(2), local_link::LocalLink::new(&network), 2);
     let to = near.peer(&links.first().address()).unwrap();
     crate::support::send(&mut near, to, 1);
-    far.write(far.peer(1), 1, |places, placement| places.fill(crate::support::packet(2).placed(placement))).unwrap();
+    far.write(far.peer(1), 1, |places: &mut [tidegate_flow::Packet], placement| {
+        places.fill(crate::support::packet(2).placed(placement))
+    })
+    .unwrap();
     let mut seen = std::collections::HashMap::new();
     while seen.len() < 2 {
         let Some(arrival) = links.retrieve() else { continue };

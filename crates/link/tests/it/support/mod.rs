@@ -115,7 +115,8 @@ pub fn send(link: &mut ShmLink, to: PeerId, number: u64) {
 
 /// Writes one packet, if there is a place for it.
 pub fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-    link.write(to, 1, |places, placement| places.fill(packet.placed(placement))).map(|written| assert_eq!(written, 1))
+    link.write(to, 1, |places: &mut [Packet], placement| places.fill(packet.placed(placement)))
+        .map(|written| assert_eq!(written, 1))
 }
 
 /// A departure, if one is to be told; that peers are closing is of no interest.

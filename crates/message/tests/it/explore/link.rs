@@ -6,7 +6,7 @@ use std::fmt;
 use std::slice;
 use tidegate_message::flow::{Header, PAYLOAD_BYTES, Packet, PacketKind, Placement};
 use tidegate_message::{
-    Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Departure, Link, LinkEvent, Medium, PeerId,
+    Arrival, Bounce, Buffer, Capabilities, Carry, Closing, Counters, Departure, Fill, Link, LinkEvent, Medium, PeerId,
     PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
@@ -75,12 +75,7 @@ impl PeerNames for ActorLink {}
 impl SenderWrites for ActorLink {}
 
 impl Link for ActorLink {
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         let to = node_of(self.me, to, self.nodes);
         if self.told.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
@@ -92,7 +87,7 @@ impl Link for ActorLink {
         self.room[to] -= places;
         for _ in 0..places {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             packet.header = packet.header.published(1, peer_of(to, self.me, self.nodes));
             let end = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
             packet.payload[packet.header.length()..end].fill(0);

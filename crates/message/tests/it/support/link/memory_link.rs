@@ -3,6 +3,7 @@
 use super::*;
 use std::slice;
 use tidegate_flow::{Header, MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, Placement};
+use tidegate_message::Fill;
 
 /// The environment of one endpoint.
 #[derive(Debug)]
@@ -173,17 +174,12 @@ impl PeerNames for MemoryLink {}
 impl SenderWrites for MemoryLink {}
 
 impl Link for MemoryLink {
-    fn write(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut fill: impl FnMut(&mut [Packet], Placement),
-    ) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl Fill) -> Result<u32, WriteError> {
         let to = self.node(to);
         if self.network.borrow().deaf == Some(to) {
             // What it takes and what not depends on what is in the packet, as with no honest peer.
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             return if packet.header.kind() == PacketKind::Data { Err(WriteError::Full) } else { Ok(1) };
         }
         let count = self.network.borrow_mut().places(count);
@@ -199,7 +195,7 @@ impl Link for MemoryLink {
                 Err(_) => return Ok(written),
             }
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet), Placement::default());
+            fill.fill(slice::from_mut(&mut packet), Placement::default());
             self.network.borrow_mut().publish_packet(self.me, to, packet);
         }
         Ok(count)

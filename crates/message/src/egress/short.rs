@@ -1,0 +1,126 @@
+//! [`Short`]: a message of one packet, as most are. It leaves straight from the application's memory into the slot,
+//! without a description that could wait; only if it has to, an [`Outgoing`](super::Outgoing) is made of it.
+
+use super::mailboxes::Mailboxes;
+use super::outgoing::head_of;
+use super::{Egress, Step};
+use crate::counter::Counter;
+use crate::link::{Buffer, Fill, WriteError};
+use crate::operation::Space;
+use crate::wire::Eager;
+use tidegate_flow::{
+    Answer, Credits, FlowControl, Header, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId, Placement,
+};
+
+/// A message of the application that fits into one packet and can leave straight from the call that sends it. It
+/// becomes an [`Outgoing`] only if it has to wait.
+#[derive(Debug)]
+pub(crate) struct Short<'a, B> {
+    head: Eager,
+    buffer: &'a B,
+}
+
+impl<'a, B: Buffer> Short<'a, B> {
+    /// `None`: it takes several packets.
+    #[inline(always)]
+    pub(crate) fn of(space: Space, data: Option<u64>, buffer: &'a B) -> Option<Self> {
+        let head = head_of(space, data);
+        (head.head_bytes() + buffer.len() <= PAYLOAD_BYTES).then_some(Short { head, buffer })
+    }
+}
+
+impl<B: Buffer> Short<'_, B> {
+    #[inline(always)]
+    pub(super) fn fill(&self, packet: &mut Packet, placement: Placement) {
+        let length = self.buffer.len();
+        let filled = self.head.emit_payload(length as u32, &mut packet.payload);
+        let end = filled + length;
+        self.buffer.read(0, &mut packet.payload[filled..end]);
+        packet.header = Header::new(PacketKind::Data, end, self.head.number()).placed(placement);
+    }
+}
+
+/// Fills the packet of a short message, and lets credits ride on it.
+pub(super) struct FillShort<'a, 'b, B> {
+    pub(super) message: Short<'b, B>,
+    pub(super) flow: &'a mut FlowControl,
+    pub(super) to: PeerId,
+    /// Credits that ride.
+    pub(super) riding: &'a mut u32,
+}
+
+impl<B: Buffer> Fill for FillShort<'_, '_, B> {
+    #[inline(always)]
+    fn fill(&mut self, packets: &mut [Packet], placement: Placement) {
+        let [packet] = packets else { return };
+        self.message.fill(packet, placement);
+        *self.riding += self.flow.depart(self.to, packet, 0);
+    }
+}
+
+impl<B: Buffer> Egress<B> {
+    /// Sends a message of one packet, if nothing waits in front of it.
+    #[inline(always)]
+    pub(crate) fn send_short<S: Buffer>(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: Short<'_, S>,
+    ) -> Step {
+        if self.attention.has_begun()
+            && let Some(step) = self.step_behind(to)
+        {
+            return step;
+        }
+        let mut credits = match self.flow.request(to, 1, now) {
+            Answer::Packets(credits) => credits,
+            Answer::Wait => return Step::NoCredits,
+            Answer::Announce => return Step::Announce,
+        };
+        let mut riding = 0;
+        let filling = FillShort { message, flow: &mut self.flow, to, riding: &mut riding };
+        if let Err(error) = mailboxes.write(to, 1, filling) {
+            return self.end_unwritten(mailboxes, now, to, credits, error);
+        }
+        credits.spend();
+        credits.end();
+        mailboxes.counters().add(Counter::PacketsSent, 1);
+        if riding > 0 {
+            mailboxes.counters().add(Counter::CreditsPiggybacked, riding.into());
+        }
+        self.flush_control(mailboxes, now);
+        Step::Sent
+    }
+
+    /// How far a message gets that something waits in front of; `None` if nothing does.
+    #[inline(never)]
+    fn step_behind(&self, to: PeerId) -> Option<Step> {
+        match self.is_idle(to) {
+            false => Some(self.step_behind_others()),
+            true => self.controls.has_any_of(to).then_some(Step::Full),
+        }
+    }
+
+    /// No packet could be written with these credits.
+    #[cold]
+    #[inline(never)]
+    fn end_unwritten(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        credits: Credits,
+        error: WriteError,
+    ) -> Step {
+        match error {
+            WriteError::Refused => {
+                self.flow.handle_refused(to, credits, now);
+                self.attention.begin();
+            }
+            WriteError::Full | WriteError::Unreachable(_) => self.flow.give_back(to, credits),
+        }
+        self.flush_control(mailboxes, now);
+        self.step_after(error)
+    }
+}
