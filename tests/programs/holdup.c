@@ -8,6 +8,9 @@
 //        holdup apart SECONDS            each rank computes, and then all meet in a barrier, again and again
 //        holdup flood MESSAGES           so many messages for rank 0 from each rank but the last, for which rank 0 waits first: the
 //                                        last one comes a second after the others have begun
+//
+// Where all others wait for seconds, by `slow` and `tag`, they nap between their looks, so that a job that somebody watches leaves
+// the processors to others.
 
 #include <mpi.h>
 #include <stdio.h>
@@ -15,17 +18,29 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LENGTH = 1000, DATA = 1, LAST = 2, PAUSE_US = 333000 };
+enum { LENGTH = 1000, DATA = 1, LAST = 2, PAUSE_US = 333000, NAP_US = 500 };
 
 static int rank, ranks;
+
+static void finish(MPI_Request *request) {
+    int is_done = 0;
+    for (MPI_Test(request, &is_done, MPI_STATUS_IGNORE); !is_done; MPI_Test(request, &is_done, MPI_STATUS_IGNORE))
+        usleep(NAP_US);
+}
+
+static void send(const char *bytes, int to, int tag) {
+    MPI_Request request;
+    MPI_Isend(bytes, LENGTH, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+    finish(&request);
+}
 
 static void slow(double seconds, int receiver) {
     double end = MPI_Wtime() + seconds;
     char bytes[LENGTH] = {0};
     if (rank != receiver) {
         while (MPI_Wtime() < end)
-            MPI_Send(bytes, LENGTH, MPI_BYTE, receiver, DATA, MPI_COMM_WORLD);
-        MPI_Send(bytes, LENGTH, MPI_BYTE, receiver, LAST, MPI_COMM_WORLD);
+            send(bytes, receiver, DATA);
+        send(bytes, receiver, LAST);
         return;
     }
     char *is_done = calloc((size_t)ranks, 1);
@@ -48,11 +63,15 @@ static void slow(double seconds, int receiver) {
 
 static void tag(void) {
     char byte = 0;
+    MPI_Request request;
     if (rank == 0)
         MPI_Send(&byte, 1, MPI_BYTE, ranks - 1, 78, MPI_COMM_WORLD);
-    if (rank == ranks - 1)
-        MPI_Recv(&byte, 1, MPI_BYTE, 0, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == ranks - 1) {
+        MPI_Irecv(&byte, 1, MPI_BYTE, 0, 77, MPI_COMM_WORLD, &request);
+        finish(&request);
+    }
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    finish(&request);
 }
 
 static void alltoall(double seconds, int bytes) {

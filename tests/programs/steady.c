@@ -1,5 +1,6 @@
 // Ranks that exchange messages, each checked, and wait for one all the time that no rank sends, until a file is there, or
-// for so many seconds.
+// for so many seconds. Between rounds they nap, since it is no matter how many rounds there are: other programs get the
+// processors.
 //
 // usage: steady SECONDS FILE
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { WORDS = 500, ROUND = 1, OF_A_STRANGER = 5 };
+enum { WORDS = 500, ROUND = 1, OF_A_STRANGER = 5, NAP_MICROSECONDS = 2000 };
 
 static void fail(int rank, const char *what) {
     fprintf(stderr, "steady: rank %d: %s\n", rank, what);
@@ -34,6 +35,7 @@ int main(int count, char **arguments) {
                 fail(rank, "a message is not as it was sent");
         goes_on = MPI_Wtime() < end && (count < 3 || access(arguments[2], F_OK) != 0);
         MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        usleep(NAP_MICROSECONDS);
     }
     MPI_Test(&request, &came, MPI_STATUS_IGNORE);
     if (came)
