@@ -276,12 +276,14 @@ mod tests {
         let visits = thread::scope(|scope| {
             let second = scope.spawn(move || {
                 let mut visits = 0;
-                while visits < 1000 {
-                    if shared.0.take_if_free(SECOND) {
-                        shared.touch();
-                        visits += 1;
-                        if visits % 10 == 0 { shared.0.leave_last(PROCESS) } else { shared.0.leave() }
+                while visits < 300 {
+                    if !shared.0.take_if_free(SECOND) {
+                        thread::yield_now();
+                        continue;
                     }
+                    shared.touch();
+                    visits += 1;
+                    if visits % 10 == 0 { shared.0.leave_last(PROCESS) } else { shared.0.leave() }
                 }
                 visits
             });
