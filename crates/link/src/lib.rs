@@ -9,7 +9,7 @@
 //! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`process`] | which process this is, among those that descend from one another by forks |
-//! | [`Bias`] | exclusion that costs its usual side no locked instruction |
+//! | [`LockWord`] | a lock that costs a load as long as one side has it to itself |
 //! | [`plain()`] | texts that others wrote, made safe to show where they are read |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`], [`since_epoch`] | the clock |
@@ -17,12 +17,12 @@
 //!
 //! `unsafe` is allowed here and in `tidegate-ofi` only; each block says why it is sound.
 
-mod bias;
 mod boot;
 mod clock;
 pub mod fabric;
 pub mod files;
 pub mod journal;
+mod lock_word;
 pub mod log;
 pub mod memory;
 pub mod paths;
@@ -34,8 +34,8 @@ pub mod shm;
 pub mod stats;
 pub mod trouble;
 
-pub use bias::Bias;
 pub use clock::{now, since_epoch};
+pub use lock_word::LockWord;
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
 pub use plain::plain;

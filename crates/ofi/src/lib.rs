@@ -7,9 +7,9 @@
 //! * `border`: libfabric's C interface (`bindings`), error numbers, who this provider is, the libfabric that loaded
 //!   us and its log (`loader`, `log`), where panics end (`guard`), what all handles have in common (`object`),
 //!   calls that must not be made (`misuse`), which MPI has loaded us (`caller`);
-//! * `threads`: which thread this is; the domain's `lock`; what threads sleep on and who sleeps (`wait`,
-//!   `sleepers`); the thread that goes on with what the application leaves to do (`standby`), the one that makes
-//!   all progress (`pilot`), how such threads begin and end (`flight`), and forks (`forking`);
+//! * `threads`: which thread this is (`thread`); the domain's lock (`domain_lock`); what threads sleep on and who
+//!   sleeps (`wait`, `sleepers`); the thread that makes progress while the application does not (`progress_thread`,
+//!   `poll_backoff`), how it begins and ends (`background`), and forks (`fork_guard`); all waiting times (`waits`);
 //! * `parameter`: how much there may be (`limits`), what the launcher told (`launcher`), what the user set;
 //! * `lower`: another provider of the same libfabric, which reaches other hosts;
 //! * `addressing`: what addresses say, which hosts they may name, how applications name places (`name`, `host`,

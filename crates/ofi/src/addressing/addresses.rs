@@ -6,7 +6,7 @@ use crate::border::bindings::{FI_LOG_AV, fi_addr_t};
 use crate::border::errno::{Errno, INVALID, Result};
 use crate::border::log;
 use crate::parameter::Settings;
-use crate::threads::lock::{Entered, Guarded};
+use crate::threads::domain_lock::{Entered, Guarded};
 use std::collections::{BTreeSet, HashMap};
 use tidegate_link::Address;
 use tidegate_link::fabric::Contact;

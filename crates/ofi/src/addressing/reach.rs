@@ -8,6 +8,7 @@
 //! between them, if both have opened one.
 
 use crate::lower::Lower;
+use crate::threads::waits::NETWORK_INTERVAL;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -17,9 +18,6 @@ use tidegate_message::{Counter, Link, PeerId};
 
 /// Shared memory, and the network where there is one.
 pub type Links = Paths<ShmLink, FabricLink<Lower>>;
-
-/// How long a thread sleeps at most where the network below cannot wake it.
-const NETWORK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How an endpoint over these links is reached.
 pub fn own_contact(links: &Links) -> Contact {

@@ -13,17 +13,15 @@ use crate::border::object::{
     self, Fid, Object, copy_out, hand_out, head, no_bind, no_control, operations, share, table,
 };
 use crate::objects::domain::Domain;
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
+use crate::threads::waits::FAILURE_LINGERS;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use core::time::Duration;
 use std::ffi::CString;
 use std::sync::Arc;
 
 /// Flags of the calls that insert.
 const INSERT_FLAGS: u64 = FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID;
-/// How long a process that has to fail waits, so that the user reads why.
-const LINGERING: Duration = Duration::from_secs(1);
 
 /// An address vector.
 #[repr(C)]
@@ -82,7 +80,7 @@ impl Refusal {
 fn linger_once() {
     static LINGERED: AtomicBool = AtomicBool::new(false);
     if !LINGERED.swap(true, Relaxed) {
-        std::thread::sleep(LINGERING);
+        std::thread::sleep(FAILURE_LINGERS);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::objects::domain::Domain;
 use crate::objects::endpoint::Endpoint;
 use crate::objects::region::{Region, key_for};
 use crate::parameter::limits::PIECES_MOST;
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
 use tidegate_link::memory::Piece;

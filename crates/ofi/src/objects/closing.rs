@@ -10,30 +10,20 @@ use crate::border::errno::{Errno, Result};
 use crate::border::log;
 use crate::objects::active::Active;
 use crate::objects::endpoint::Endpoint;
-use crate::threads::flight::{Crew, Flight};
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
+use crate::threads::waits::{CLOSE_NAP, CLOSE_POLLS_BEFORE_NAP, COMPLAINT_INTERVAL, FLUSH_MOST, FLUSH_NAP};
 use core::ffi::c_int;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tidegate_message::{Closing, Counter, Link};
 
-/// Time between two lines to the user that closing takes long.
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 /// As many peers does the line name.
 const NAMED_MOST: usize = 4;
-/// After this number of looks that found nothing to do, a closing thread sleeps between two looks.
-const LOOKS_BEFORE_SLEEP: u32 = 1000;
-/// How long it sleeps between two looks.
-const NAP: Duration = Duration::from_millis(1);
-/// How long peers of other hosts have to acknowledge the goodbye: their applications may compute, and need it not.
-const FLUSH_MOST: Duration = Duration::from_secs(2);
-/// Time between two looks whether they have.
-const FLUSH_NAP: Duration = Duration::from_micros(50);
 
-/// What a look found.
+/// What a look at the messages that have not left has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum Flushed {
     /// Everything has left.
     Over,
     /// Something happened.
@@ -59,15 +49,15 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
     let mut still = 0;
     enter(endpoint, |entered| endpoint.begin_closing(entered))?;
     loop {
-        let look = enter(endpoint, |entered| endpoint.look_at_unsent(entered))?;
+        let flushed = enter(endpoint, |entered| endpoint.look_at_unsent(entered))?;
         let now = Instant::now();
-        if look == Look::Over || now.duration_since(begun) >= timeout {
-            enter(endpoint, |entered| endpoint.say_goodbye(look == Look::Over, entered))?;
+        if flushed == Flushed::Over || now.duration_since(begun) >= timeout {
+            enter(endpoint, |entered| endpoint.say_goodbye(flushed == Flushed::Over, entered))?;
             flush(endpoint, now + FLUSH_MOST)?;
-            let (active, threads) = enter(endpoint, |entered| endpoint.leave(entered))?;
+            let (active, thread) = enter(endpoint, |entered| endpoint.leave(entered))?;
             // Outside of the domain: this waits for peers that copy to or from our memory.
             drop(active);
-            for await_thread in threads {
+            if let Some(await_thread) = thread {
                 await_thread();
             }
             return Ok(0);
@@ -76,11 +66,11 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
             complain_at += COMPLAINT_INTERVAL;
             enter(endpoint, |entered| endpoint.complain(timeout - now.duration_since(begun), entered))?;
         }
-        still = if look == Look::Still { still + 1 } else { 0 };
+        still = if flushed == Flushed::Still { still + 1 } else { 0 };
         match still {
             0 => {}
-            1..LOOKS_BEFORE_SLEEP => thread::yield_now(),
-            _ => thread::sleep(NAP),
+            1..CLOSE_POLLS_BEFORE_NAP => thread::yield_now(),
+            _ => thread::sleep(CLOSE_NAP),
         }
     }
 }
@@ -137,12 +127,12 @@ impl Endpoint {
     }
 
     /// Lets the whole domain make progress, and looks whether anything is left to send.
-    fn look_at_unsent(&self, entered: &mut Entered) -> Look {
+    fn look_at_unsent(&self, entered: &mut Entered) -> Flushed {
         let mut moved = self.domain.progress_all(entered);
         moved |= self.progress_without_queues(entered);
         match &self.state.get(entered).active {
-            Some(active) if active.engine.has_unsent() => [Look::Still, Look::Moved][usize::from(moved)],
-            _ => Look::Over,
+            Some(active) if active.engine.has_unsent() => [Flushed::Still, Flushed::Moved][usize::from(moved)],
+            _ => Flushed::Over,
         }
     }
 
@@ -188,8 +178,8 @@ impl Endpoint {
     }
 
     /// Takes the endpoint out of all lists. The caller drops what it was, and, if it was the domain's last one, so that
-    /// our threads end, calls what is returned: both outside of the domain.
-    fn leave(self: &Arc<Self>, entered: &mut Entered) -> (Option<Active>, Vec<impl FnOnce() + use<>>) {
+    /// our thread ends, calls what is returned: both outside of the domain.
+    fn leave(self: &Arc<Self>, entered: &mut Entered) -> (Option<Active>, Option<impl FnOnce() + use<>>) {
         self.remove_own_wakes(entered);
         if let Some(active) = &mut self.state.get(entered).active {
             reach::count(active.engine.link());
@@ -198,9 +188,8 @@ impl Endpoint {
         self.leave_lists(entered);
         let active = self.state.get(entered).active.take();
         let is_last = self.domain.state.get(entered).endpoints.is_empty();
-        let pilot = self.domain.pilot.iter().map(|pilot| &**pilot as &dyn Crew);
-        let standby = self.domain.standby.iter().map(|standby| &**standby as &dyn Crew);
-        (active, pilot.chain(standby).filter(|_| is_last).filter_map(Flight::end).collect())
+        let thread = self.domain.progress_thread.as_ref().filter(|_| is_last);
+        (active, thread.and_then(|thread| thread.end()))
     }
 
     /// Ends the sends that have not left with an error. The user is told how many messages are lost.

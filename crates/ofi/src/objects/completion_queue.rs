@@ -23,10 +23,11 @@ use crate::objects::completion::{Entry, Failed};
 use crate::objects::completions::Completions;
 use crate::objects::domain::Domain;
 use crate::objects::endpoint::Endpoint;
-use crate::threads::lock::{Entered, Guarded};
+use crate::threads::domain_lock::{Entered, Guarded};
 use crate::threads::sleepers::{Sleepers, moment};
 use crate::threads::thread::Thread;
-use crate::threads::wait::{NAP, Wait};
+use crate::threads::wait::Wait;
+use crate::threads::waits::SLEEP_MOST;
 use crate::trace::operations::Unread;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
@@ -166,7 +167,7 @@ impl CompletionQueue {
 
     /// Wakes the threads that sleep here after this time at the latest.
     pub fn wake_after(&self, most: Duration, entered: &mut Entered) {
-        if most < NAP
+        if most < SLEEP_MOST
             && let Some(wait) = &self.wait
             && self.has_sleepers(entered)
             && self.state.get(entered).sleepers.hasten(moment(most))

@@ -4,7 +4,7 @@ use crate::border::bindings::*;
 use crate::border::object::{Fid, Object};
 use crate::objects::domain::Domain;
 use crate::objects::endpoint::Endpoint;
-use crate::threads::lock::Guarded;
+use crate::threads::domain_lock::Guarded;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 

@@ -11,13 +11,12 @@ use crate::objects::endpoint::Endpoint;
 use crate::objects::fabric::Fabric;
 use crate::objects::region::Regions;
 use crate::parameter::{Progress, Settings};
-use crate::threads::flight;
-use crate::threads::lock::{DomainLock, Entered, Guarded, Refusal};
-use crate::threads::pilot::Pilot;
-use crate::threads::standby::Standby;
-use std::io;
+use crate::threads::background;
+use crate::threads::domain_lock::{DomainLock, Entered, Guarded, Refusal};
+use crate::threads::poll_backoff::Policy;
+use crate::threads::progress_thread::ProgressThread;
 use std::sync::Arc;
-use tidegate_link::{Bias, Maker};
+use tidegate_link::Maker;
 
 /// A domain.
 #[repr(C)]
@@ -31,10 +30,10 @@ pub struct Domain {
     pub virtual_addresses: bool,
     /// Endpoints and regions.
     pub state: Guarded<State>,
-    /// Makes progress while the application does not, if the application or the user wants that.
-    pub pilot: Option<Arc<Pilot>>,
-    /// Goes on with what the application leaves to do when it stops calling, unless the user wants no thread.
-    pub standby: Option<Arc<Standby>>,
+    /// Makes progress while the application does not, unless the user wants no thread.
+    pub progress_thread: Option<Arc<ProgressThread>>,
+    /// Whether that thread makes all progress.
+    always_progresses: bool,
     lock: DomainLock,
     maker: Maker,
 }
@@ -61,22 +60,25 @@ impl Domain {
             log::trouble(FI_LOG_DOMAIN, Progress::NO_THREAD);
             return Err(INVALID);
         }
-        let has_pilot = is_automatic || settings.progress == Progress::Thread;
-        let pilot = has_pilot.then(|| Pilot::new().map(Arc::new)).transpose()?;
-        let standby = (!has_pilot && settings.progress == Progress::OnDemand).then(|| Arc::new(Standby::new()));
-        if pilot.is_some() || standby.is_some() {
-            flight::guard_process();
+        let policy = match settings.progress {
+            Progress::Calls => None,
+            Progress::OnDemand if !is_automatic => Some(Policy::WhenLeft),
+            Progress::OnDemand | Progress::Thread => Some(Policy::Always),
+        };
+        let always_progresses = policy == Some(Policy::Always);
+        let progress_thread = policy.map(|policy| ProgressThread::new(policy).map(Arc::new)).transpose()?;
+        if progress_thread.is_some() {
+            background::guard_process();
         }
-        let has_guest = standby.is_some() && !Bias::is_supported();
         Ok(Domain {
             fid: Fid::new(fid),
             fabric,
             settings,
             virtual_addresses: attr.mr_mode & FI_MR_BASIC != 0,
             state: Guarded::new(State::default()),
-            lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN || pilot.is_some() || has_guest),
-            pilot,
-            standby,
+            lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN || always_progresses),
+            progress_thread,
+            always_progresses,
             maker: Maker::here(),
         })
     }
@@ -109,18 +111,10 @@ impl Domain {
     /// signal handler that has interrupted a call of its own thread ([`Refusal`]).
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        let _inside = match self.lock.acquire() {
-            Ok(inside) => inside,
-            Err(refusal) => return refuse(refusal),
-        };
-        if !self.lock.admits() {
-            return refuse(self.lock.refusal());
+        match self.lock.acquire(|| self.note_call()) {
+            Ok(_inside) => self.run_admitted(body),
+            Err(refusal) => refuse(refusal),
         }
-        // In a forked child this would wake the parent's.
-        if let Some(pilot) = &self.pilot {
-            pilot.note_call();
-        }
-        self.run_admitted(body)
     }
 
     /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
@@ -138,46 +132,57 @@ impl Domain {
         TRY_AGAIN.code()
     }
 
-    /// A call that waits by entering again and again does this between two times: other threads, and the [`Pilot`], get
-    /// in.
+    /// A call that waits by entering again and again does this between two times: other threads, and the
+    /// [`ProgressThread`], get in.
     pub fn let_waiters_in(&self) {
         self.lock.let_waiters_in();
     }
 
-    /// The same for the [`Pilot`], which is no call of the application. It does not wait for a call that a signal
-    /// handler has interrupted to end the process, or to fork: then the answer is `-FI_EAGAIN`.
-    pub fn enter_uncounted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        match self.lock.acquire_uncounted(flight::is_awaited) {
-            Ok(_inside) => self.run(body),
+    /// Whether there is a thread that makes all progress, so that a call does not have to, and a waiting call makes
+    /// that of all endpoints.
+    #[inline(always)]
+    pub fn always_progresses(&self) -> bool {
+        self.always_progresses
+    }
+
+    /// A thread that makes all progress leaves it to the application from now on. The lock of its domain is shared
+    /// always. (No forked child comes here: it would wake its parent's.)
+    fn note_call(&self) {
+        if let Some(thread) = self.progress_thread.as_ref().filter(|_| self.always_progresses) {
+            thread.note_call();
+        }
+    }
+
+    /// The same for a [`ProgressThread`] that makes all progress, which is no call of the application. It does not wait
+    /// for a call that a signal handler has interrupted to end the process, or to fork: then the answer is
+    /// `-FI_EAGAIN`.
+    pub fn enter_always(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        match self.lock.acquire_uncounted(background::is_awaited) {
+            Ok(_inside) => self.run_admitted(body),
             Err(Refusal::GivenUp) => TRY_AGAIN.code(),
             Err(refusal) => refuse(refusal),
         }
     }
 
-    /// The same for the [`Standby`], if nobody is inside. `None`: somebody is. If it is asleep at the end, it may not
-    /// come again before it was [admitted](Self::admit_guests). Fails if the system can not exclude it any more.
-    pub fn visit(&self, standby: &Standby, body: impl FnOnce(&mut Entered) -> Result) -> io::Result<Option<isize>> {
-        let Some(visit) = self.lock.try_visit()? else { return Ok(None) };
-        let outcome = self.run(body);
-        if standby.is_asleep() {
-            visit.end_last();
+    /// The same for a [`ProgressThread`] that goes on with what is left, if no call is inside. `None`: one is. If the
+    /// thread is asleep at the end, it may not come again before the lock was [shared](Self::share_lock).
+    pub fn enter_shared(&self, thread: &ProgressThread, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
+        let inside = self.lock.try_acquire_shared()?;
+        let outcome = if self.lock.is_poisoned() { refuse(Refusal::Poisoned) } else { self.run_admitted(body) };
+        if thread.is_asleep() {
+            inside.leave_last();
         }
-        Ok(Some(outcome))
+        Some(outcome)
     }
 
-    /// From now on the [`Standby`] may come.
-    pub fn admit_guests(&self, _entered: &mut Entered) {
-        self.lock.admit_guests();
+    /// From now on a [`ProgressThread`] that goes on with what is left may come in.
+    pub fn share_lock(&self, _entered: &mut Entered) {
+        self.lock.share();
     }
 
-    /// A number that changes with each call of the application since guests may come.
+    /// A number that changes with each call of the application while the thread may come in.
     pub fn calls(&self) -> u32 {
         self.lock.calls()
-    }
-
-    /// Makes ready for the [`Standby`], who calls this before it comes first.
-    pub fn prepare_for_guest(&self) -> io::Result<()> {
-        self.lock.prepare_for_guest()
     }
 
     /// Runs something inside the domain in a forked child, if it is known that no thread is inside. `None`: one is, or
@@ -185,15 +190,6 @@ impl Domain {
     pub fn enter_inherited(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
         let _inside = self.lock.try_acquire()?;
         (!self.lock.is_poisoned()).then(|| self.run_admitted(body))
-    }
-
-    /// Runs the body with the lock held. Whether it may come in at all is looked at only now: another call may have
-    /// panicked while this one waited for the lock.
-    fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        if !self.lock.admits() {
-            return refuse(self.lock.refusal());
-        }
-        self.run_admitted(body)
     }
 
     #[inline(always)]

@@ -9,7 +9,7 @@ use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::counter::Counter;
 use crate::objects::domain::Domain;
 use crate::operations::operation::EventKind;
-use crate::threads::lock::Guarded;
+use crate::threads::domain_lock::Guarded;
 use crate::threads::wait::Wait;
 use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
@@ -73,8 +73,8 @@ pub struct State {
     pub send_room: usize,
     /// The same for receives.
     pub receive_room: usize,
-    /// A call of the application has made progress of this endpoint since the pilot looked last.
-    pub is_tended: bool,
+    /// A call of the application has made progress of this endpoint since the progress thread looked last.
+    pub progressed_by_app: bool,
     /// Whether threads may sleep on queues of ours, so that we have to wake them (see `sleepers`).
     pub watched: bool,
 }
@@ -104,7 +104,7 @@ impl Endpoint {
             multi_receive_least: MULTI_RECEIVE_LEAST,
             send_room: 0,
             receive_room: 0,
-            is_tended: false,
+            progressed_by_app: false,
             watched: false,
         };
         Endpoint {
@@ -142,8 +142,8 @@ impl Endpoint {
 
     /// What threads sleep on until something comes for this endpoint.
     pub fn waits(&self) -> impl Iterator<Item = &Wait> {
-        let pilot = self.domain.pilot.as_ref().map(|pilot| &pilot.wait);
-        self.wait_queues().filter_map(|queue| queue.wait()).chain(pilot)
+        let thread = self.domain.progress_thread.as_ref().and_then(|thread| thread.wait());
+        self.wait_queues().filter_map(|queue| queue.wait()).chain(thread)
     }
 
     /// These descriptors wake none of them any more.

@@ -17,18 +17,16 @@ use crate::operations::operation::EventKind;
 use crate::parameter::ChunkSettings;
 use crate::parameter::launcher;
 use crate::parameter::limits::OPERATIONS_MOST;
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
+use crate::threads::waits::INJECT_PATIENCE;
 use crate::trace::operations::Operations;
 use crate::trace::process;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use tidegate_link::fabric::{FabricLink, Greeting, Network};
 use tidegate_link::{BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::flow::Config;
 use tidegate_message::{EndpointConfig, EndpointError};
 
-/// How long injected messages are refused that would have to wait for credits: many round trips between hosts.
-const PATIENCE: Duration = Duration::from_millis(2);
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
 /// The flags by which counters are bound, in the order of [`EventKind`].
@@ -66,7 +64,7 @@ impl Endpoint {
             eager_bytes: settings.eager_bytes,
             operations: OPERATIONS_MOST,
             receive_memory: 0,
-            patience: PATIENCE,
+            patience: INJECT_PATIENCE,
             packets_per_progress: PACKETS_PER_PROGRESS,
             bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
         };
@@ -162,10 +160,11 @@ impl Endpoint {
 
     /// Whether threads may sleep until something comes for this endpoint.
     fn may_sleep(&self) -> bool {
-        self.domain.pilot.is_some() || self.wait_queues().next().is_some()
+        self.domain.always_progresses() || self.wait_queues().next().is_some()
     }
 
-    /// Lets packets wake the readers of our queues, and the pilot. If that fails for one, it is undone for the others.
+    /// Lets packets wake the readers of our queues, and the thread that makes all progress. If that fails for one, it
+    /// is undone for the others.
     fn add_wakes(&self, entered: &mut Entered) -> Result<()> {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         let descriptors = reach::wake_descriptors(active.engine.link_mut()).map_err(|error| {
@@ -214,12 +213,7 @@ impl Endpoint {
             if self.may_sleep() {
                 self.add_wakes(entered)?;
             }
-            if let Some(pilot) = &self.domain.pilot {
-                // A forked child has a copy of what the thread holds, and no thread to let go of it.
-                let (domain, mut seen) = (Arc::downgrade(&self.domain), 0);
-                let begun = pilot.begin(move |sleeps| domain.upgrade()?.look_around(&mut seen, sleeps));
-                begun.inspect_err(|_| self.remove_own_wakes(entered))?;
-            }
+            self.domain.begin_always().inspect_err(|_| self.remove_own_wakes(entered))?;
             // Only now, so that an endpoint whose enabling failed does not pass for enabled at the next call.
             self.state.get(entered).enabled = true;
             // Threads may sleep on our queues already.

@@ -8,7 +8,7 @@ use crate::objects::region;
 use crate::operations::operation::{Call, EventKind, Flags};
 use crate::operations::recording::Recording;
 use crate::parameter::limits::{INJECT_BYTES_MOST, REMOTE_PIECES_MOST};
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
 use tidegate_message::{Buffer, ReadRequest, RemoteTarget, Submission, WriteRequest};

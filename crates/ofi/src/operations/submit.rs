@@ -8,7 +8,7 @@ use crate::objects::endpoint::Endpoint;
 use crate::objects::tickets::{SILENT, Ticket};
 use crate::operations::operation::{Call, EventKind, Named};
 use crate::operations::recording::Recording;
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
 use tidegate_message::TryAgain;
 
 /// What is reported of an operation that succeeds.

@@ -7,7 +7,7 @@ use crate::border::bindings::*;
 use crate::border::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::border::log;
 use crate::objects::endpoint::Endpoint;
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
 use std::time::Instant;
 use tidegate_link::fabric::Contact;
 use tidegate_link::{Address, LinkError, Service};

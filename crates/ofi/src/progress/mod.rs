@@ -7,7 +7,7 @@ pub(crate) mod reading;
 use crate::addressing::addresses::NO_ADDRESS;
 use crate::addressing::reach;
 use crate::border::bindings::{FI_MULTI_RECV, fi_addr_t};
-use crate::border::errno::{Reason, TRY_AGAIN};
+use crate::border::errno::{Reason, Result, TRY_AGAIN};
 use crate::objects::active::Active;
 use crate::objects::completion::Failed;
 use crate::objects::completion_queue::CompletionQueue;
@@ -16,57 +16,67 @@ use crate::objects::endpoint::{Endpoint, QueueBinding};
 use crate::objects::tickets::Event;
 use crate::operations::operation::EventKind;
 use crate::operations::recording;
-use crate::threads::lock::Entered;
-use crate::threads::pilot::Look;
-use crate::threads::standby::{self, Glances, Standby};
-use crate::threads::wait::NAP;
-use std::io;
+use crate::threads::domain_lock::Entered;
+use crate::threads::poll_backoff::{PollBackoff, Polled};
+use crate::threads::progress_thread::ProgressThread;
+use crate::threads::waits::SLEEP_MOST;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_link::Idle;
 use tidegate_message::{Completion, Failure, Instant, Operation, Target};
 
 impl Domain {
-    /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
-    /// last; not every call makes progress, and none of all endpoints. `seen`: the calls that it knows of. `sleeps`: if
-    /// there is nothing to do, it will sleep, so all endpoints are armed. `None`: the domain refuses calls.
-    pub fn look_around(&self, seen: &mut u32, sleeps: bool) -> Option<Look> {
-        let pilot = self.pilot.as_ref()?;
-        let mut look = Look::Left;
-        let outcome = self.enter_uncounted(|entered| {
-            pilot.wake_up();
-            let was_called = core::mem::replace(seen, self.calls()) != *seen;
+    /// Begins the thread that makes all progress, if there is to be one, and unless it runs already.
+    pub fn begin_always(self: &Arc<Self>) -> Result<()> {
+        let Some(thread) = self.progress_thread.as_ref().filter(|_| self.always_progresses()) else { return Ok(()) };
+        let domain = Arc::downgrade(self);
+        thread.begin(move |backoff| domain.upgrade()?.poll_all(backoff))
+    }
+
+    /// What a thread does that makes all progress: that of all endpoints of which no call of the application has made
+    /// any since it looked last; not every call makes progress, and none of all endpoints. If there is nothing to do
+    /// and it may sleep, all endpoints are armed. `None`: the domain refuses calls.
+    fn poll_all(&self, backoff: &mut PollBackoff) -> Option<Polled> {
+        let thread = self.progress_thread.as_ref()?;
+        let mut polled = Polled::Called;
+        let outcome = self.enter_always(|entered| {
+            thread.wake_up();
+            let was_called = backoff.was_called(self.calls());
             let endpoints = self.state.get(entered).endpoints.clone();
             let (mut moved, mut is_stuck) = (false, false);
             for endpoint in &endpoints {
-                if !core::mem::take(&mut endpoint.state.get(entered).is_tended) {
+                if !core::mem::take(&mut endpoint.state.get(entered).progressed_by_app) {
                     moved |= endpoint.advance(entered);
                 }
                 // Nothing more is retrieved there, and what has come may keep its descriptor readable: no sleep there.
                 is_stuck |= endpoint.waits_for_reader(entered);
             }
-            if !moved && (was_called || is_stuck) {
-                return Ok(0);
-            }
-            let mut most = Some(if sleeps { NAP } else { Duration::ZERO }).filter(|_| !moved);
-            if sleeps && !moved {
-                for endpoint in &endpoints {
-                    // All are armed, also behind one that has work to do.
-                    most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
-                }
-                if most.is_some() {
-                    pilot.fall_asleep();
-                }
-            }
-            look = most.map_or(Look::Moved, Look::Still);
+            polled = match (moved, was_called || is_stuck) {
+                (true, _) => Polled::Moved,
+                (false, true) => Polled::Called,
+                (false, false) if backoff.may_sleep() => self.arm_all(&endpoints, thread, entered),
+                (false, false) => Polled::Still,
+            };
             Ok(0)
         });
-        (outcome >= 0 || outcome == TRY_AGAIN.code()).then_some(look)
+        (outcome >= 0 || outcome == TRY_AGAIN.code()).then_some(polled)
+    }
+
+    /// The thread goes to sleep, if nothing can be done at once.
+    fn arm_all(&self, endpoints: &[Arc<Endpoint>], thread: &ProgressThread, entered: &mut Entered) -> Polled {
+        let mut most = Some(SLEEP_MOST);
+        for endpoint in endpoints {
+            // All are armed, also behind one that has work to do.
+            most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
+        }
+        let Some(most) = most else { return Polled::Moved };
+        thread.fall_asleep();
+        Polled::Armed(most)
     }
 
     /// Makes progress of all endpoints. A call does so where progress of data is automatic (`FI_PROGRESS_AUTO`): it may
     /// wait for what a peer does only after another endpoint of ours has answered it, and as long as there are calls
-    /// the pilot leaves the work to them. Returns whether anything happened.
+    /// the thread leaves the work to them. Returns whether anything happened.
     #[cold]
     pub fn progress_all(&self, entered: &mut Entered) -> bool {
         let mut moved = false;
@@ -77,35 +87,32 @@ impl Domain {
         moved
     }
 
-    /// What the standby does: goes on with what is left to do of the endpoints of which no call of the application has
-    /// made progress since it looked last. `sleeps`: if nothing is left, it sleeps. `None`: the domain refuses calls.
-    /// Fails if the system can not exclude it any more.
-    pub fn stand_in(&self, glances: &mut Glances, sleeps: bool) -> io::Result<Option<standby::Look>> {
-        let Some(standby) = &self.standby else { return Ok(None) };
-        if glances.passes(self.calls()) {
-            return Ok(Some(standby::Look::Passed));
+    /// What a thread does that goes on with what is left: makes progress of the endpoints that have something left to
+    /// do and of which no call of the application has made progress since it looked last. If nothing is left and it may
+    /// sleep, it falls asleep. `None`: the domain refuses calls.
+    fn poll_pending(&self, backoff: &mut PollBackoff) -> Option<Polled> {
+        let thread = self.progress_thread.as_ref()?;
+        if backoff.passes(self.calls()) {
+            return Some(Polled::Passed);
         }
-        let mut look = standby::Look::Called;
-        let outcome = self.visit(standby, |entered| {
+        let mut polled = Polled::Idle;
+        let outcome = self.enter_shared(thread, |entered| {
             let endpoints = self.state.get(entered).endpoints.clone();
-            let mut found = standby::Look::Idle;
             for endpoint in &endpoints {
-                let is_tended = core::mem::take(&mut endpoint.state.get(entered).is_tended);
+                let is_done = core::mem::take(&mut endpoint.state.get(entered).progressed_by_app);
                 if endpoint.has_anything_left(entered) {
-                    found = found.max(match is_tended {
-                        true => standby::Look::Called,
-                        false => endpoint.stand_in(entered),
-                    });
+                    polled = polled.max(if is_done { Polled::Called } else { endpoint.progress_pending(entered) });
                 }
             }
-            if found == standby::Look::Idle && sleeps {
-                standby.fall_asleep();
+            if polled == Polled::Idle && backoff.may_sleep() {
+                thread.fall_asleep();
             }
-            look = found;
             Ok(0)
-        })?;
-        glances.note(outcome.map(|_| look));
-        Ok(outcome.is_none_or(|outcome| outcome >= 0).then_some(look))
+        });
+        match outcome {
+            Some(outcome) => (outcome >= 0).then_some(polled),
+            None => Some(Polled::Occupied),
+        }
     }
 }
 
@@ -123,7 +130,7 @@ impl Endpoint {
         if state.watched || !active.engine.is_quiet() {
             return None;
         }
-        state.is_tended = true;
+        state.progressed_by_app = true;
         Some(active)
     }
 
@@ -141,7 +148,7 @@ impl Endpoint {
     /// completions. Returns whether anything happened.
     #[inline]
     pub fn progress(&self, entered: &mut Entered) -> bool {
-        self.state.get(entered).is_tended = true;
+        self.state.get(entered).progressed_by_app = true;
         let moved = self.advance(entered);
         if moved {
             // Else nothing is left that was not before.
@@ -150,29 +157,24 @@ impl Endpoint {
         moved
     }
 
-    /// At the end of a call that may have left something to do: lets the standby know. Between hosts something may
-    /// always be left.
+    /// At the end of a call that may have left something to do: lets the thread know that goes on with it. Between
+    /// hosts something may always be left. (A thread that makes all progress is awake, since the call has woken it.)
     #[inline(always)]
     pub fn note_left(&self, entered: &mut Entered) {
-        if let Some(standby) = &self.domain.standby
-            && standby.is_asleep()
+        if let Some(thread) = &self.domain.progress_thread
+            && thread.is_asleep()
             && let Some(active) = &mut self.state.get(entered).active
             && (active.engine.leaves_work() || active.engine.link().look_at_second().is_some())
         {
-            self.wake_standby(standby, entered);
+            self.wake_thread(thread, entered);
         }
     }
 
     #[cold]
-    fn wake_standby(&self, standby: &Arc<Standby>, entered: &mut Entered) {
-        self.domain.admit_guests(entered);
-        let (domain, mut glances) = (Arc::downgrade(&self.domain), Glances::default());
-        let prepared = domain.clone();
-        let prepare = move || prepared.upgrade().map_or(Ok(()), |domain| domain.prepare_for_guest());
-        standby.wake(prepare, move |sleeps| match domain.upgrade() {
-            Some(domain) => domain.stand_in(&mut glances, sleeps),
-            None => Ok(None),
-        });
+    fn wake_thread(&self, thread: &Arc<ProgressThread>, entered: &mut Entered) {
+        self.domain.share_lock(entered);
+        let domain = Arc::downgrade(&self.domain);
+        thread.wake(move |backoff| domain.upgrade()?.poll_pending(backoff));
     }
 
     /// Whether something is left to do that only this process can.
@@ -182,13 +184,13 @@ impl Endpoint {
     }
 
     /// Goes on with what is left in place of the application.
-    fn stand_in(&self, entered: &mut Entered) -> standby::Look {
+    fn progress_pending(&self, entered: &mut Entered) -> Polled {
         if self.advance(entered) {
-            return standby::Look::Moved;
+            return Polled::Moved;
         }
-        let Some(active) = &mut self.state.get(entered).active else { return standby::Look::Still };
+        let Some(active) = &mut self.state.get(entered).active else { return Polled::Still };
         active.observe_idle();
-        if active.engine.has_transfers() { standby::Look::Underway } else { standby::Look::Still }
+        if active.engine.has_transfers() { Polled::Underway } else { Polled::Still }
     }
 
     /// Mostly there is nothing left to do before, and nothing after: then one question spares those of all rare

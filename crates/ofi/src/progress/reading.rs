@@ -9,20 +9,15 @@ use crate::objects::completions::Room;
 use crate::objects::counter::Counter;
 use crate::objects::endpoint::Endpoint;
 use crate::operations::recording::Recording;
-use crate::threads::lock::Entered;
+use crate::threads::domain_lock::Entered;
 use crate::threads::sleepers::moment;
 use crate::threads::thread::Thread;
-use crate::threads::wait::NAP;
+use crate::threads::waits::{POLLS_BEFORE_SLEEP, SLEEP_MOST, WAITS_PER_POLL};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidegate_link::Idle;
-
-/// How often one read waits at most for the rest of a message or for credits, each time a little.
-const WAITS_PER_POLL: u32 = 8;
-/// Polls before a blocking read sleeps.
-const POLLS_BEFORE_SLEEP: u32 = 64;
 
 /// Lets so many endpoints wait a little, one after the other, until something has come to one of them. Where there is
 /// none, other threads have to do what is waited for.
@@ -84,7 +79,7 @@ impl CompletionQueue {
     /// processor is to be given away. `None`: there is something to do.
     #[inline(always)]
     fn poll_quietly(&self, entered: &mut Entered) -> Option<bool> {
-        if self.domain.pilot.is_some() {
+        if self.domain.always_progresses() {
             return None;
         }
         let state = self.state.get(entered);
@@ -197,7 +192,7 @@ impl CompletionQueue {
 
     /// The bound endpoints wait a little, until something has come to one of them.
     fn idle(&self, entered: &mut Entered) -> Idle {
-        if self.domain.pilot.is_some() && self.domain.progress_all(entered) {
+        if self.domain.always_progresses() && self.domain.progress_all(entered) {
             return Idle::Arrived;
         }
         let count = self.state.get(entered).endpoints.len();
@@ -219,7 +214,7 @@ impl CompletionQueue {
     pub fn prepare_sleep(&self) -> Result<bool> {
         let wait = self.wait().ok_or(INVALID)?;
         let prepared = self.domain.enter(|entered| {
-            let mut most = if self.state.get(entered).completions.is_ready() { None } else { Some(NAP) };
+            let mut most = if self.state.get(entered).completions.is_ready() { None } else { Some(SLEEP_MOST) };
             for index in 0..self.state.get(entered).endpoints.len() {
                 let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
                 endpoint.state.get(entered).watched = true;
@@ -279,7 +274,7 @@ impl CompletionQueue {
 impl Counter {
     /// Progress of all endpoints that count here, or, where it is automatic, of all. Returns whether anything happened.
     fn progress(&self, entered: &mut Entered) -> bool {
-        if self.domain.pilot.is_some() {
+        if self.domain.always_progresses() {
             return self.domain.progress_all(entered);
         }
         let mut moved = false;

@@ -1,16 +1,16 @@
-//! Which thread this is ([`Thread`]), and which one holds something ([`Holder`]).
+//! Which thread this is ([`Thread`]), and a mutex that knows which one holds it ([`HandlerMutex`]).
 //!
 //! A signal handler of the application may call us, or `exit`, while the thread that it has interrupted is in a call of
 //! ours. What that thread holds it will not release before the handler returns, so to wait for it would be to wait for
 //! ever. Therefore a holder is known by its thread, and a thread that would wait for itself is told so. Where no call
 //! of the application is under way for long, signals are kept out instead ([`SignalsBlocked`]).
 
+use crate::threads::waits::{LOCK_NAP, SPINS, YIELDS};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use tidegate_link::LockWord;
 
 /// The identity of a thread among those that run now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,46 +53,6 @@ fn address() -> usize {
     PLACE.with(|place| (&raw const *place).addr())
 }
 
-/// The thread that holds something, if one does.
-#[derive(Debug, Default)]
-pub struct Holder(AtomicUsize);
-
-impl Holder {
-    /// Nobody holds it.
-    pub const fn new() -> Holder {
-        Holder(AtomicUsize::new(0))
-    }
-
-    /// This thread takes it, unless another one holds it, or this one does. Returns whether it has.
-    #[inline(always)]
-    pub fn try_take(&self) -> bool {
-        self.0.compare_exchange(0, Thread::current().0, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    /// The same for a thread that looks again and again: it leaves the line of the word to the holder.
-    pub fn take_if_free(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0 && self.try_take()
-    }
-
-    /// Whether this thread holds it.
-    pub fn is_own(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Thread::current().0
-    }
-
-    /// The holder lets go.
-    #[inline(always)]
-    pub fn release(&self) {
-        self.0.store(0, Ordering::Release);
-    }
-}
-
-/// Tries before a waiting thread gives the processor away.
-pub const SPINS: u32 = 100;
-/// Tries before it sleeps between two of them.
-pub const YIELDS: u32 = SPINS + 400;
-/// How long it sleeps between two tries.
-const SLEEP: Duration = Duration::from_micros(50);
-
 /// The pauses of a thread that waits for another one: it spins, then gives the processor away, and sleeps at last,
 /// because to a thread of a higher priority than the holder's the scheduler gives the processor back at once.
 #[derive(Debug, Default)]
@@ -110,7 +70,7 @@ impl Backoff {
         match self.0 {
             ..SPINS => core::hint::spin_loop(),
             SPINS..YIELDS => std::thread::yield_now(),
-            YIELDS.. => std::thread::sleep(SLEEP),
+            YIELDS.. => std::thread::sleep(LOCK_NAP),
         }
     }
 }
@@ -118,7 +78,7 @@ impl Backoff {
 /// A mutex that says when its thread holds it already, instead of waiting for ever.
 #[derive(Debug)]
 pub struct HandlerMutex<T> {
-    holder: Holder,
+    word: LockWord,
     value: UnsafeCell<T>,
 }
 
@@ -132,21 +92,21 @@ pub struct HandlerGuard<'a, T>(&'a HandlerMutex<T>);
 impl<T> HandlerMutex<T> {
     /// Nobody holds it.
     pub const fn new(value: T) -> Self {
-        HandlerMutex { holder: Holder::new(), value: UnsafeCell::new(value) }
+        HandlerMutex { word: LockWord::free(), value: UnsafeCell::new(value) }
     }
 
     /// Waits until no other thread holds it. `None`: this thread does; the caller runs in a signal handler.
     #[inline]
     pub fn lock(&self) -> Option<HandlerGuard<'_, T>> {
-        let has_taken = self.holder.try_take() || self.wait();
+        let has_taken = self.word.try_take(Thread::current().0) || self.wait();
         has_taken.then(|| HandlerGuard(self))
     }
 
     #[cold]
     fn wait(&self) -> bool {
         let mut backoff = Backoff::default();
-        while !self.holder.take_if_free() {
-            if self.holder.is_own() {
+        while !self.word.take_if_free(Thread::current().0) {
+            if self.word.is_held_by(Thread::current().0) {
                 return false;
             }
             backoff.pause();
@@ -173,7 +133,7 @@ impl<T> DerefMut for HandlerGuard<'_, T> {
 
 impl<T> Drop for HandlerGuard<'_, T> {
     fn drop(&mut self) {
-        self.0.holder.release();
+        self.0.word.leave();
     }
 }
 
@@ -229,7 +189,7 @@ mod tests {
                 *held += 1;
                 found
             });
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(std::time::Duration::from_millis(20));
             *held = 7;
             drop(held);
             assert_eq!(other.join().unwrap(), 7);

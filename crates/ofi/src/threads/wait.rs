@@ -4,12 +4,10 @@
 //! wakes anybody, so progress has to be made after a while even if nothing has come.
 
 use crate::border::errno::{Errno, Result};
+use crate::threads::waits::SLEEP_MOST;
 use core::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
-
-/// The longest sleep without progress if nothing ends it earlier.
-pub const NAP: Duration = Duration::from_millis(200);
 
 /// One descriptor to sleep on.
 #[derive(Debug)]
@@ -87,7 +85,7 @@ impl Wait {
     pub fn set_alarm(&self, after: Duration) {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // A time of zero would stop the timer.
-        let nap = after.clamp(Duration::from_nanos(1), NAP);
+        let nap = after.clamp(Duration::from_nanos(1), SLEEP_MOST);
         // A nap is shorter than a second.
         let nap = libc::timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
         let once = libc::itimerspec { it_interval: zero, it_value: nap };
@@ -97,12 +95,7 @@ impl Wait {
 
     /// Sleeps until something wakes us, `most` has passed, or a nap is over.
     pub fn sleep(&self, most: Option<Duration>) {
-        sleep_on(&self.set, most.unwrap_or(NAP).min(NAP));
-    }
-
-    /// Sleeps until there is a signal, whatever else comes, or `most` has passed.
-    pub fn sleep_until_signal(&self, most: Duration) {
-        sleep_on(&self.signal, most);
+        sleep_on(&self.set, most.unwrap_or(SLEEP_MOST).min(SLEEP_MOST));
     }
 }
 
@@ -150,7 +143,7 @@ mod tests {
         let begun = std::time::Instant::now();
         wait.ring();
         wait.sleep(None);
-        assert!(begun.elapsed() < NAP / 2);
+        assert!(begun.elapsed() < SLEEP_MOST / 2);
         assert!(readable(&wait) && !wait.quieten() && readable(&wait));
         wait.set_alarm(Duration::MAX);
         assert!(!readable(&wait));

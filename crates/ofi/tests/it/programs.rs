@@ -363,9 +363,13 @@ fn what_is_left_to_do_goes_on_by_each_way_of_bulk_data_though_its_process_is_sil
 }
 
 #[test]
-fn what_is_left_to_do_waits_for_a_call_where_no_thread_may_do_it() {
+fn what_is_left_to_do_goes_on_where_membarrier_is_forbidden_or_becomes_so() {
     run("silent forbidden", &ONE_BUFFER);
     run("silent forbidden_later", &ONE_BUFFER);
+}
+
+#[test]
+fn what_is_left_to_do_waits_for_a_call_where_no_thread_may_do_it() {
     run("silent calls", &[&[("FI_TIDEGATE_PROGRESS", "calls")], &ONE_BUFFER[..]].concat());
 }
 

@@ -1,23 +1,19 @@
 //! The domain's lock, and [`Guarded`]: state that can only be reached by whoever holds it.
 //!
-//! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then all that
-//! is left to exclude is a thread of ours that comes rarely (`standby`), at little cost to the calls ([`Bias`]), and at
-//! none but a look while that thread sleeps. For everything else there is one lock per domain. It is held for the
-//! length of one call, which is bounded and never sleeps.
+//! There is one lock per domain, a [`LockWord`]. It is held for the length of one call, which is bounded and never
+//! sleeps. An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself. Then
+//! all that is left to exclude is a thread of ours that comes rarely (`progress_thread`), and as long as that thread is
+//! not armed a call does no more than to load the word.
 //!
 //! Two callers are refused instead ([`Refusal`]): a forked child, to which nothing inside belongs, and a signal handler
-//! that has interrupted its own thread inside, which would wait for itself. Where the application serialises its calls,
-//! nothing says that a thread is inside, and a handler is not refused.
+//! that has interrupted its own thread inside, which would wait for itself. While the word is unshared nothing says
+//! that a call is inside, and a handler is not refused.
 
-use crate::threads::thread::{Backoff, Holder, SPINS, YIELDS};
+use crate::threads::thread::{Backoff, Thread};
+use crate::threads::waits::{SECOND_THREAD_TRIES, SPINS};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::io;
-use tidegate_link::{Bias, process};
-
-/// Tries before a guest gives up. It tries that often because who polls gives the processor away inside, so where many
-/// want a processor, somebody is inside nearly always.
-const GUEST_TRIES: u32 = YIELDS + 200;
+use tidegate_link::{LockWord, process};
 
 /// Stands for the number of a process that may come in: no process may any more.
 const POISONED: u32 = u32::MAX;
@@ -38,57 +34,45 @@ pub enum Refusal {
 /// One lock per domain.
 #[derive(Debug)]
 pub struct DomainLock {
-    /// Whether the application leaves the serialising to us.
+    word: LockWord,
+    /// Whether the application leaves the serialising to us: then the word is never unshared.
     needed: bool,
-    /// Who has it, where it is needed.
-    holder: Holder,
     /// The number of the process whose calls may come in, or [`POISONED`].
     admitted: AtomicU32,
-    /// How often it was taken where it is needed, but for guests.
+    /// How often a call took it while it was shared.
     taken: AtomicU32,
-    /// What excludes the guest where it is not. Where it is, this is open always: a call looks at that first.
-    bias: Bias,
-    /// A call waits: guests let it in before they come again. It sleeps between two looks in the end, and would hardly
-    /// ever look in the moment between two visits.
+    /// A call waits: the thread of ours lets it in before it comes again. The call sleeps between two tries in the end,
+    /// and would hardly ever try in the moment between two visits.
     has_waiter: AtomicBool,
 }
 
-/// Who is inside, until this is dropped.
+/// The caller is inside, until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Inside<'a>(&'a DomainLock);
 
-/// A guest who is inside, until this is dropped.
-#[derive(Debug)]
-#[must_use]
-pub struct Visit<'a> {
-    lock: &'a DomainLock,
-    is_last: bool,
-}
-
 impl DomainLock {
-    /// A lock, or one that only excludes guests because the application serialises its calls.
+    /// A lock, or one that only excludes a thread of ours because the application serialises its calls.
     pub fn new(needed: bool) -> Self {
+        let process = process::number();
         DomainLock {
+            word: if needed { LockWord::free() } else { LockWord::unshared(process) },
             needed,
-            holder: Holder::new(),
-            admitted: AtomicU32::new(process::number()),
+            admitted: AtomicU32::new(process),
             taken: AtomicU32::new(0),
-            bias: Bias::new(needed),
             has_waiter: AtomicBool::new(false),
         }
     }
 
     /// Whether calls of this process may come in. It is to be asked from inside: another thread may have panicked while
     /// this one waited.
-    #[inline(always)]
-    pub fn admits(&self) -> bool {
+    fn admits(&self) -> bool {
         self.admitted.load(Ordering::Relaxed) == process::current()
     }
 
     /// Why calls of this process may not come in.
     #[cold]
-    pub fn refusal(&self) -> Refusal {
+    fn refusal(&self) -> Refusal {
         if self.is_poisoned() { Refusal::Poisoned } else { Refusal::Inherited }
     }
 
@@ -100,43 +84,35 @@ impl DomainLock {
     /// A call has panicked inside: no other may come in any more.
     pub fn poison(&self) {
         self.admitted.store(POISONED, Ordering::Relaxed);
+        self.word.bar();
     }
 
-    /// Waits until the lock is free and takes it.
+    /// Waits until the lock is free and takes it. `note_shared` is called inside if the lock is shared.
     #[inline(always)]
-    pub fn acquire(&self) -> Result<Inside<'_>, Refusal> {
-        if !self.bias.is_open() {
+    pub fn acquire(&self, note_shared: impl FnOnce()) -> Result<Inside<'_>, Refusal> {
+        if self.word.is_unshared_for(process::current()) {
             return Ok(Inside(self));
         }
-        if self.needed {
-            let inside = self.acquire_uncounted(|| false)?;
-            self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-            return Ok(inside);
-        }
-        if !self.bias.try_enter() {
-            self.wait(|| !self.bias.is_open() || self.bias.try_enter(), || false)?;
-        }
-        Ok(Inside(self))
+        let inside = self.acquire_uncounted(|| false)?;
+        self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        note_shared();
+        Ok(inside)
     }
 
-    /// The same for a caller that is no call of the application, and that may give up, where the lock is needed.
+    /// The same for the thread of ours, which is no call of the application, and may give up.
     #[inline(always)]
     pub fn acquire_uncounted(&self, gives_up: impl Fn() -> bool) -> Result<Inside<'_>, Refusal> {
-        if !self.holder.try_take() {
-            self.wait(|| self.holder.take_if_free(), gives_up)?;
+        if !self.word.try_take(Thread::current().0) {
+            self.wait(gives_up)?;
         }
-        Ok(Inside(self))
+        let inside = Inside(self);
+        if self.admits() { Ok(inside) } else { Err(self.refusal()) }
     }
 
-    /// Takes the lock if it is known to be free, or becomes free in a moment. Where the application serialises its
-    /// calls, nobody says that it is inside while no guest may come.
+    /// Takes the lock if it is known to be free, or becomes free in a moment. While it is unshared, nothing says
+    /// whether a call is inside.
     pub fn try_acquire(&self) -> Option<Inside<'_>> {
-        let come_in = || match (self.bias.is_open(), self.needed) {
-            (false, _) => false,
-            (true, true) => self.holder.try_take(),
-            (true, false) => !self.bias.is_inside() && self.bias.try_enter(),
-        };
-        (0..SPINS).any(|_| come_in()).then(|| Inside(self))
+        (0..SPINS).any(|_| self.word.take_if_free(Thread::current().0)).then(|| Inside(self))
     }
 
     /// For a thread that waits by coming in again and again: lets those in first that wait outside. This takes a
@@ -144,7 +120,7 @@ impl DomainLock {
     pub fn let_waiters_in(&self) {
         let mut backoff = Backoff::default();
         while self.has_waiter.load(Ordering::Relaxed) {
-            if backoff.pauses() >= GUEST_TRIES {
+            if backoff.pauses() >= SECOND_THREAD_TRIES {
                 // A thread that still waits says so again.
                 self.has_waiter.store(false, Ordering::Relaxed);
             }
@@ -152,29 +128,23 @@ impl DomainLock {
         }
     }
 
-    /// A number that changes with each [`acquire`](Self::acquire) since guests may come.
+    /// A number that changes with each [`acquire`](Self::acquire) while the lock is shared.
     pub fn calls(&self) -> u32 {
-        if self.needed { self.taken.load(Ordering::Relaxed) } else { self.bias.visits() }
+        self.taken.load(Ordering::Relaxed)
     }
 
-    /// From now on guests may come. The caller is inside.
-    pub fn admit_guests(&self) {
-        self.bias.open();
+    /// From now on the thread of ours may come in too. The caller is inside.
+    pub fn share(&self) {
+        self.word.share(Thread::current().0);
     }
 
-    /// Makes ready for a guest. To be called before the first [`try_visit`](Self::try_visit), and by the guest: in a
-    /// process with several threads it takes milliseconds.
-    pub fn prepare_for_guest(&self) -> io::Result<()> {
-        if self.needed { Ok(()) } else { Bias::prepare() }
-    }
-
-    /// Lets a guest in, if it was [admitted](Self::admit_guests) since its [last visit](Visit::end_last), and nobody is
-    /// inside or who is goes out soon. Fails if guests cannot be excluded any more.
-    pub fn try_visit(&self) -> io::Result<Option<Visit<'_>>> {
+    /// For the thread of ours: takes the lock, if it is [shared](Self::share), and free, or a call that is inside
+    /// leaves soon.
+    pub fn try_acquire_shared(&self) -> Option<Inside<'_>> {
         let mut backoff = Backoff::default();
         let mut wait = || {
             backoff.pause();
-            backoff.pauses() < GUEST_TRIES
+            backoff.pauses() < SECOND_THREAD_TRIES
         };
         // Not for ever: a thread may end while it waits.
         while self.has_waiter.load(Ordering::Relaxed) {
@@ -182,32 +152,30 @@ impl DomainLock {
                 break;
             }
         }
-        let has_come = match self.needed {
-            true => loop {
-                if self.holder.take_if_free() {
-                    break true;
-                }
-                if !wait() {
-                    break false;
-                }
-            },
-            false => self.bias.try_visit(wait)?,
-        };
-        Ok(has_come.then(|| Visit { lock: self, is_last: false }))
+        loop {
+            if self.word.take_if_free(Thread::current().0) {
+                return Some(Inside(self));
+            }
+            if self.word.is_unshared() || !wait() {
+                return None;
+            }
+        }
     }
 
     /// Tries until it is in. In a forked child the lock may be held by a thread that only the parent has.
     #[cold]
-    fn wait(&self, come_in: impl Fn() -> bool, gives_up: impl Fn() -> bool) -> Result<(), Refusal> {
+    fn wait(&self, gives_up: impl Fn() -> bool) -> Result<(), Refusal> {
         let mut backoff = Backoff::default();
+        let thread = Thread::current().0;
         let outcome = loop {
-            if come_in() {
+            // Each time anew: the thread of ours may have left for the last time.
+            if self.word.take_if_free(thread) || self.word.is_unshared_for(process::current()) {
                 break Ok(());
             }
             if !self.admits() {
                 break Err(self.refusal());
             }
-            if self.holder.is_own() {
+            if self.word.is_held_by(thread) {
                 break Err(Refusal::Inside);
             }
             if gives_up() {
@@ -221,37 +189,23 @@ impl DomainLock {
     }
 }
 
+impl Inside<'_> {
+    /// The thread of ours goes out, and does not come again before a call [shares](DomainLock::share) the lock.
+    pub fn leave_last(self) {
+        let lock = self.0;
+        if lock.needed || lock.is_poisoned() {
+            return;
+        }
+        core::mem::forget(self);
+        lock.word.leave_last(lock.admitted.load(Ordering::Relaxed));
+    }
+}
+
 impl Drop for Inside<'_> {
     /// Releases the lock.
     #[inline(always)]
     fn drop(&mut self) {
-        let DomainLock { needed, holder, bias, .. } = self.0;
-        if !bias.is_open() {
-            return;
-        }
-        if *needed {
-            holder.release();
-        } else {
-            bias.leave();
-        }
-    }
-}
-
-impl Visit<'_> {
-    /// The guest goes out, and does not come again before it is admitted.
-    pub fn end_last(mut self) {
-        self.is_last = true;
-    }
-}
-
-impl Drop for Visit<'_> {
-    fn drop(&mut self) {
-        let DomainLock { needed, holder, bias, .. } = self.lock;
-        match (*needed, self.is_last) {
-            (true, _) => holder.release(),
-            (false, true) => bias.end_last_visit(),
-            (false, false) => bias.end_visit(),
-        }
+        self.0.word.leave();
     }
 }
 
@@ -313,32 +267,32 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_guests_exclude_each_other() {
+    fn calls_and_the_thread_of_ours_exclude_each_other() {
         const CALLS: u64 = 3_000;
         for (needed, callers) in [(true, 3), (false, 1)] {
             let shared = &(DomainLock::new(needed), Guarded::new(0));
-            if shared.0.prepare_for_guest().is_err() {
-                continue;
-            }
             let (visits, calls) = (&AtomicU64::new(0), &AtomicU64::new(0));
             std::thread::scope(|scope| {
-                // Among several callers the guest may find the lock taken always.
+                // Among several callers the thread may find the lock taken always.
                 let goes_on = |number| number < CALLS || (!needed && visits.load(Ordering::Relaxed) == 0);
                 let call = |number| {
-                    let _inside = shared.0.acquire().unwrap();
+                    let inside = shared.0.acquire(|| {}).unwrap();
                     count(&shared.1);
                     if number % 100 == 0 {
-                        shared.0.admit_guests();
+                        shared.0.share();
                     }
                     calls.fetch_add(1, Ordering::Relaxed);
+                    drop(inside);
+                    // Else the thread runs only while a call is inside, on a machine with one processor to spare.
+                    std::thread::yield_now();
                 };
                 let call_all = move || (0..).take_while(|&number| goes_on(number)).for_each(call);
                 let callers: Vec<_> = (0..callers).map(|_| scope.spawn(call_all)).collect();
                 while !callers.iter().all(|caller| caller.is_finished()) {
-                    let Some(visit) = shared.0.try_visit().unwrap() else { continue };
+                    let Some(visit) = shared.0.try_acquire_shared() else { continue };
                     count(&shared.1);
                     if (visits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(10) {
-                        visit.end_last();
+                        visit.leave_last();
                     }
                 }
             });
@@ -358,9 +312,9 @@ mod tests {
         drop(inside);
         assert!(lock.try_acquire().is_some());
         let lock = DomainLock::new(false);
-        let inside = lock.acquire().unwrap();
+        let inside = lock.acquire(|| {}).unwrap();
         assert!(lock.try_acquire().is_none(), "nobody says a word, and somebody may be inside");
-        lock.admit_guests();
+        lock.share();
         assert!(lock.try_acquire().is_none());
         drop(inside);
         assert!(lock.try_acquire().is_some());
@@ -369,13 +323,13 @@ mod tests {
     #[test]
     fn a_thread_that_is_inside_and_one_that_gives_up_do_not_wait() {
         let lock = &DomainLock::new(true);
-        let inside = lock.acquire().unwrap();
-        assert_eq!(lock.acquire().unwrap_err(), Refusal::Inside, "it would wait for itself");
+        let inside = lock.acquire(|| {}).unwrap();
+        assert_eq!(lock.acquire(|| {}).unwrap_err(), Refusal::Inside, "it would wait for itself");
         std::thread::scope(|scope| {
             let other = || lock.acquire_uncounted(|| true).map(|_| ()).unwrap_err();
             assert_eq!(scope.spawn(other).join().unwrap(), Refusal::GivenUp);
             lock.poison();
-            let other = || lock.acquire().map(|_| ()).unwrap_err();
+            let other = || lock.acquire(|| {}).map(|_| ()).unwrap_err();
             assert_eq!(scope.spawn(other).join().unwrap(), Refusal::Poisoned);
         });
         drop(inside);
@@ -383,20 +337,17 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_comes_in_before_the_guest_comes_again_and_again() {
+    fn who_waits_comes_in_before_the_thread_of_ours_comes_again_and_again() {
         for needed in [true, false] {
             let lock = &DomainLock::new(needed);
-            if lock.prepare_for_guest().is_err() {
-                continue;
-            }
-            let inside = lock.acquire().unwrap();
-            lock.admit_guests();
+            let inside = lock.acquire(|| {}).unwrap();
+            lock.share();
             drop(inside);
             let (visits, is_over) = (&AtomicU32::new(0), &AtomicBool::new(false));
             let waited: u32 = std::thread::scope(|scope| {
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Relaxed) {
-                        if let Some(_visit) = lock.try_visit().unwrap() {
+                        if let Some(_visit) = lock.try_acquire_shared() {
                             visits.fetch_add(1, Ordering::Relaxed);
                             std::thread::sleep(Duration::from_millis(1));
                         }
@@ -404,7 +355,7 @@ mod tests {
                 });
                 let waits = (0..50).map(|_| {
                     let before = visits.load(Ordering::Relaxed);
-                    let inside = lock.acquire().unwrap();
+                    let inside = lock.acquire(|| {}).unwrap();
                     let came = visits.load(Ordering::Relaxed) - before;
                     drop(inside);
                     std::thread::sleep(Duration::from_millis(1));
@@ -419,26 +370,23 @@ mod tests {
     }
 
     #[test]
-    fn guests_come_in_when_nobody_is_inside_and_are_no_calls() {
+    fn the_thread_of_ours_comes_in_when_no_call_is_inside_and_is_no_call() {
         for needed in [true, false] {
             let lock = DomainLock::new(needed);
-            if lock.prepare_for_guest().is_err() {
-                continue;
-            }
-            let inside = lock.acquire().unwrap();
-            lock.admit_guests();
-            assert!(lock.try_visit().unwrap().is_none(), "who admits guests is inside");
+            let inside = lock.acquire(|| {}).unwrap();
+            lock.share();
+            assert!(lock.try_acquire_shared().is_none(), "the call that shares it is inside");
             drop(inside);
             let calls = lock.calls();
-            let visit = lock.try_visit().unwrap().unwrap();
+            let visit = lock.try_acquire_shared().unwrap();
             assert!(lock.try_acquire().is_none());
             drop(visit);
             assert_eq!(lock.calls(), calls);
-            let inside = lock.acquire().unwrap();
-            assert!(lock.calls() != calls && lock.try_visit().unwrap().is_none() && lock.try_acquire().is_none());
+            let inside = lock.acquire(|| {}).unwrap();
+            assert!(lock.calls() != calls && lock.try_acquire_shared().is_none() && lock.try_acquire().is_none());
             drop(inside);
-            lock.try_visit().unwrap().unwrap().end_last();
-            assert_eq!(lock.try_visit().unwrap().is_some(), needed, "where the lock is needed all may take it");
+            lock.try_acquire_shared().unwrap().leave_last();
+            assert_eq!(lock.try_acquire_shared().is_some(), needed, "where the lock is needed all may take it");
         }
     }
 }

@@ -1,24 +1,30 @@
-//! [`Flight`]: the life of a thread of ours in the application's process. It begins with the first need of its domain
-//! and ends with the domain's last endpoint, or with the process, before libfabric unloads what the thread runs. No
-//! child is forked while it is in the domain (`forking`).
+//! [`BackgroundThread`]: the life of a thread of ours in the application's process. It begins with the first need of
+//! its domain and ends with the domain's last endpoint, or with the process, before libfabric unloads what the thread
+//! runs. No child is forked while it is in the domain (`fork_guard`).
 //!
 //! A signal handler may end the process, and what its thread holds is held for ever then. So no signal is delivered to
 //! a thread that holds one of the locks here, and the end of the process waits for none of them without a bound.
 
-use crate::threads::forking;
+use crate::threads::fork_guard::{self, ForkGuard};
 use crate::threads::thread::SignalsBlocked;
+use crate::threads::wait::Wait;
+use crate::threads::waits::{END_MOST, END_NAP};
 use core::ffi::c_void;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tidegate_link::process::{self, PerProcess};
 
 /// A thread that runs, or none.
-#[derive(Debug, Default)]
-pub struct Flight(Mutex<Option<Running>>);
+#[derive(Debug)]
+pub struct BackgroundThread {
+    running: Mutex<Option<Running>>,
+    /// What it sleeps on, if not in [`thread::park`] only.
+    wait: Option<Wait>,
+}
 
 #[derive(Debug)]
 struct Running {
@@ -28,22 +34,24 @@ struct Running {
     thread: ManuallyDrop<JoinHandle<()>>,
 }
 
-/// Who has such a thread.
-pub trait Crew: Send + Sync + 'static {
-    /// The thread.
-    fn flight(&self) -> &Flight;
-    /// It is told to end, or has been: wakes it, if it sleeps on something else than [`thread::park`].
-    fn note_end(&self);
-}
+impl BackgroundThread {
+    /// No thread has begun. `wait`: what it will sleep on, if not in [`thread::park`] only.
+    pub fn new(wait: Option<Wait>) -> BackgroundThread {
+        BackgroundThread { running: Mutex::new(None), wait }
+    }
 
-impl Flight {
+    /// What the thread sleeps on, if not in [`thread::park`] only.
+    pub fn wait(&self) -> Option<&Wait> {
+        self.wait.as_ref()
+    }
+
     /// Begins, unless it runs already, or the process ends. `body` returns soon after its flag says that it is over.
-    pub fn begin<C: Crew>(crew: &Arc<C>, body: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
+    pub fn begin(self: &Arc<Self>, body: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
         let _blocked = SignalsBlocked::new();
         // Those that begin share a lock, whatever their domains.
-        let _no_fork = forking::Look::begin_soon();
-        let mut running = crew.flight().running();
-        if running.is_none() && ends_with_the_process(Arc::downgrade(crew) as Weak<dyn Crew>) {
+        let _no_fork = ForkGuard::begin_soon();
+        let mut running = self.running();
+        if running.is_none() && ends_with_the_process(Arc::downgrade(self)) {
             let is_over = Arc::new(AtomicBool::new(false));
             let over = Arc::clone(&is_over);
             let thread = thread::Builder::new().name("tidegate".into()).spawn(move || body(&over))?;
@@ -54,10 +62,10 @@ impl Flight {
 
     /// Ends the thread of a domain that has no endpoint left. Returns what the caller has to do once it has left the
     /// domain: wait until the thread has ended.
-    pub fn end(crew: &dyn Crew) -> Option<impl FnOnce() + use<>> {
+    pub fn end(&self) -> Option<impl FnOnce() + use<>> {
         let _blocked = SignalsBlocked::new();
-        let running = crew.flight().running().take();
-        let thread = call_off(crew, running)?;
+        let running = self.running().take();
+        let thread = self.call_off(running)?;
         Some(move || drop(thread.join()))
     }
 
@@ -70,34 +78,32 @@ impl Flight {
     }
 
     fn running(&self) -> MutexGuard<'_, Option<Running>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the thread to end. `None`: there is none; a forked child has only a copy of what is known of it.
+    fn call_off(&self, running: Option<Running>) -> Option<JoinHandle<()>> {
+        let running = running.filter(|running| running.process == process::current())?;
+        running.is_over.store(true, Relaxed);
+        let thread = ManuallyDrop::into_inner(running.thread);
+        thread.thread().unpark();
+        if let Some(wait) = &self.wait {
+            wait.signal();
+        }
+        Some(thread)
     }
 }
 
-/// Tells the thread to end. `None`: there is none; a forked child has only a copy of what is known of it.
-fn call_off(crew: &dyn Crew, running: Option<Running>) -> Option<JoinHandle<()>> {
-    let running = running.filter(|running| running.process == process::current());
-    running.iter().for_each(|running| running.is_over.store(true, Relaxed));
-    crew.note_end();
-    let thread = ManuallyDrop::into_inner(running?.thread);
-    thread.thread().unpark();
-    Some(thread)
-}
-
-/// Whose threads may be under way when the process ends. A forked child has none of its parent's threads.
-static CREWS: PerProcess<Mutex<Crews>> = PerProcess::new();
+/// The threads that may be under way when the process ends. A forked child has none of its parent's threads.
+static ALL: PerProcess<Mutex<All>> = PerProcess::new();
 /// The number of the process that ends.
 static ENDING: AtomicU32 = AtomicU32::new(0);
-/// How long the end of the process waits for a thread: it may be kept from ending by what the application holds.
-const END_MOST: Duration = Duration::from_secs(1);
-/// How long it waits between two looks.
-const NAP: Duration = Duration::from_micros(100);
 
 #[derive(Default)]
-struct Crews {
+struct All {
     /// The process ends: no thread begins any more, or it would run while libraries are taken down.
     is_over: bool,
-    crews: Vec<Weak<dyn Crew>>,
+    threads: Vec<Weak<BackgroundThread>>,
 }
 
 /// To be called in a process once at least before the first thread begins, and outside of any domain: this takes the
@@ -107,7 +113,7 @@ pub fn guard_process() {
     static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
     if !IS_REGISTERED.load(Relaxed) {
         stay_loaded();
-        forking::guard_forks();
+        fork_guard::guard_forks();
         // SAFETY: the function stays where it is, since the library does.
         unsafe { libc::atexit(end_all) };
         IS_REGISTERED.store(true, Relaxed);
@@ -117,33 +123,33 @@ pub fn guard_process() {
 /// Whether a thread of the application waits for ours to keep clear: the process ends, or is about to fork. A signal
 /// handler may do that in a thread that is inside a domain, and then that domain does not become free.
 pub fn is_awaited() -> bool {
-    ENDING.load(Relaxed) == process::current() || forking::is_pending()
+    ENDING.load(Relaxed) == process::current() || fork_guard::is_pending()
 }
 
 /// An application may end without closing anything, and libfabric unloads its providers then, under the thread. So the
 /// thread ends before: what is registered last runs first. Returns whether one may begin.
-fn ends_with_the_process(crew: Weak<dyn Crew>) -> bool {
-    let mut known = CREWS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    known.crews.retain(|crew| crew.strong_count() > 0);
-    if !known.is_over {
-        known.crews.push(crew);
+fn ends_with_the_process(thread: Weak<BackgroundThread>) -> bool {
+    let mut all = ALL.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    all.threads.retain(|thread| thread.strong_count() > 0);
+    if !all.is_over {
+        all.threads.push(thread);
     }
-    !known.is_over
+    !all.is_over
 }
 
 extern "C" fn end_all() {
-    let Some(known) = CREWS.get() else { return };
+    let Some(all) = ALL.get() else { return };
     ENDING.store(process::current(), Relaxed);
     let end = Instant::now() + END_MOST;
-    let Some(mut known) = lock_until(known, end) else { return };
-    known.is_over = true;
-    let crews = core::mem::take(&mut known.crews);
-    drop(known);
-    for crew in crews.iter().filter_map(Weak::upgrade) {
-        let running = lock_until(&crew.flight().0, end).and_then(|mut running| running.take());
-        let Some(thread) = call_off(&*crew, running) else { continue };
+    let Some(mut all) = lock_until(all, end) else { return };
+    all.is_over = true;
+    let threads = core::mem::take(&mut all.threads);
+    drop(all);
+    for background in threads.iter().filter_map(Weak::upgrade) {
+        let running = lock_until(&background.running, end).and_then(|mut running| running.take());
+        let Some(thread) = background.call_off(running) else { continue };
         while !thread.is_finished() && Instant::now() < end {
-            thread::sleep(NAP);
+            thread::sleep(END_NAP);
         }
     }
 }
@@ -154,7 +160,7 @@ fn lock_until<T>(mutex: &Mutex<T>, end: Instant) -> Option<MutexGuard<'_, T>> {
         match mutex.try_lock() {
             Ok(guard) => return Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(NAP),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(END_NAP),
             Err(TryLockError::WouldBlock) => return None,
         }
     }
