@@ -55,6 +55,16 @@ def test_a_part_runs_once_and_again_when_a_source_changes_comes_or_goes(project)
     assert project.run() == (0, 0)
 
 
+def test_comments_and_empty_lines_need_no_run_and_code_behind_them_does(project):
+    one = project.root / "src" / "one.rs"
+    one.write_text("one();\n")
+    assert project.run() == (0, 1)
+    one.write_text("//! A file.\n\n    // Why.\none();\n")
+    assert project.run() == (0, 0)
+    one.write_text("//! A file.\n\n    // Why.\none(); // two();\n")
+    assert project.run() == (0, 1)
+
+
 def test_sources_that_are_as_they_were_need_no_run(project):
     assert project.run() == (0, 1)
     (project.root / "src" / "one.rs").write_text("two")

@@ -2,17 +2,26 @@
 //!
 //! Every part of an endpoint can have work left: messages that found no room, pieces, pulls, peers that have departed,
 //! queries, times that count. To ask them all at each poll would cost an empty poll ten times as much as the look into
-//! the mailbox. But what an endpoint has to do changes only inside its calls (rule 1 of the house: nothing moves by
-//! itself), and only in those of their branches that are taken rarely. So one word is kept:
+//! the mailbox. But the work of an endpoint changes only inside its calls, and only in branches that are rarely taken.
+//! So one word is kept. A branch changes it by one of these calls:
 //!
-//! * A branch that may give the endpoint something to do [raises](Attention::raise) it. A message that leaves at once,
-//!   a receive that is posted, and a message that comes whole and finds its receive do not.
-//! * Calls of progress [lower](Attention::lower) it: the second in a row in which nothing has raised it asks all parts.
-//!   As long as it is low, a poll is a look at the link.
-//! * A branch that may leave work that only we can do also [begins](Attention::begin) it: the thread that goes on for
-//!   an application which does not call looks for work only then.
+//! * [`begin`](Attention::begin) where [`has_work_left`](crate::Endpoint::has_work_left) may hold afterwards: a message
+//!   waits, an operation has no answer yet, a message has come in part, something is to be tried again.
+//! * [`begin_elsewhere`](Attention::begin_elsewhere) in the same case, on a path that many messages take, if
+//!   `may_have_work` (`endpoint/progress.rs`) does not hold until a packet comes. It spares progress its questions.
+//! * [`raise`](Attention::raise) where `may_have_work` alone may hold (a peer has departed, a query is open, a time
+//!   counts), or the caller is to be told something that is no completion (pressure, a new epoch).
+//! * None where neither holds: a short message has left, a receive is posted, a whole message has met its receive.
 //!
-//! Debug builds ask all the old questions at each call that the word would have spared.
+//! In doubt `begin`: it includes the others, and costs a few questions. Too little is an error. Without `begin` a later
+//! short message overtakes the one that waits (`egress/short.rs`), the limit of operations is not kept (`check_room`),
+//! and the thread that goes on for a silent application does not run.
+//!
+//! Calls of progress lower the word. The first of them in which nothing raises it, and which no other has raised
+//! before, asks `may_have_work`; so does each later one until the answer is no. As long as the word is low, a poll is a
+//! look at the link. Under schemes that act on time the answer is always yes, so it stays raised.
+//!
+//! Debug builds ask both questions wherever the word would spare them, and panic where it is wrong.
 
 use std::fmt;
 
@@ -41,34 +50,35 @@ impl fmt::Debug for Attention {
 }
 
 impl Attention {
-    /// The endpoint may have something to do.
+    /// The endpoint may have something to do, or to tell, though nothing comes.
     #[inline(always)]
     pub(crate) fn raise(&mut self) {
         self.0 |= RAISED;
     }
 
-    /// Something begins that may be left when the call is over.
+    /// Something begins that may be left when the call is over. Later messages look whether they have to wait for it.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.0 |= RAISED | BEGUN;
     }
 
-    /// The same, where a peer does it: there is nothing to do until a packet comes.
+    /// The same, where only a packet can take it further.
     #[inline(always)]
     pub(crate) fn begin_elsewhere(&mut self) {
         self.0 |= BEGUN;
     }
 
-    /// A call of progress is over. `has_work`: whether something is to be done all the same.
+    /// A call of progress is over. `has_work`: whether something is to be done though nothing has raised attention. It
+    /// counts only then.
     #[inline(always)]
     pub(crate) fn lower(&mut self, has_work: bool) {
         let is_raised = self.0 & RAISED != 0;
         self.0 = (self.0 & BEGUN) | if is_raised || has_work { FALLING } else { 0 };
     }
 
-    /// Whether the next call of [`lower`](Self::lower) wants an answer.
+    /// Nothing has raised it since it was lowered last: [`lower`](Self::lower) has to be told `has_work`.
     #[inline(always)]
-    pub(crate) fn is_falling(&self) -> bool {
+    pub(crate) fn has_not_been_raised(&self) -> bool {
         self.0 & RAISED == 0
     }
 

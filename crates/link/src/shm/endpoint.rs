@@ -287,7 +287,7 @@ impl PeerNames for ShmLink {
 impl SenderWrites for ShmLink {}
 
 impl Link for ShmLink {
-    // Always: `Paths` calls it in two places, of which one is hot.
+    // With two callers in `Paths` the compiler would not inline it, and one of them is on the way of every message.
     #[inline(always)]
     fn write(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError> {
         if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. })) {
@@ -327,7 +327,7 @@ impl Link for ShmLink {
             if self.burst % BURST_AGAIN == BURST {
                 self.sample_fill();
             }
-            // What a dead writer has left of a long packet, or an unsound one.
+            // A slot of a long packet without its first: its writer has died, or breaks the protocol.
             if packet.header.follows() {
                 self.note_dropped(packet.header);
                 continue;

@@ -1,5 +1,6 @@
-//! [`Short`]: a message of one packet, as most are. It leaves straight from the application's memory into the slot,
-//! without a description that could wait; only if it has to, an [`Outgoing`](super::Outgoing) is made of it.
+//! [`Short`]: a message of one packet, as most are. It leaves straight from the application's memory into the packet
+//! that is written, without a description that could wait; only if it has to, an [`Outgoing`](super::Outgoing) is made
+//! of it.
 
 use super::mailboxes::Mailboxes;
 use super::outgoing::head_of;
@@ -68,6 +69,7 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: Short<'_, S>,
     ) -> Step {
+        // Something may wait in front of it: only then are the queues asked. Every branch that queues anything begins.
         if self.attention.has_begun()
             && let Some(step) = self.step_behind(to)
         {

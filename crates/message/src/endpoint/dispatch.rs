@@ -11,11 +11,13 @@ use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
+    /// A packet of one slot has come.
     #[inline(always)]
     pub(super) fn handle_packet(&mut self, from: PeerId, packet: &Packet) {
         if from.0 >= self.config.flow.peers {
             return self.count(Counter::Violations, 1);
         }
+        // Credits that it has brought.
         let gained = match self.egress.handle_retrieved(from, packet) {
             Ok(gained) => gained,
             Err(_) => return self.count(Counter::Violations, 1),

@@ -80,6 +80,7 @@ impl<L: Link> Endpoint<L> {
             && !head.was_dropped
             && let Some(filled) = self.matching.of(queue).fill_first(&envelope, rest)
         {
+            // So much of the window may be free again that its sender is to be told.
             let is_to_review = admitted.pass();
             self.report_filled(filled, &envelope, queue);
             if is_to_review {
@@ -87,6 +88,7 @@ impl<L: Link> Endpoint<L> {
             }
             return Ok(());
         }
+        // It was deferred, and its envelope has been dropped here.
         if head.was_dropped {
             self.egress.attention.raise();
             self.deferral.windows.remember(from)?;

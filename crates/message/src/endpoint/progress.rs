@@ -74,7 +74,7 @@ impl<L: Link> Endpoint<L> {
     /// A call of progress is over, which has raised attention if it has left something.
     #[inline(never)]
     fn lower_attention(&mut self) {
-        let has_work = self.egress.attention.is_falling() && self.may_have_work();
+        let has_work = self.egress.attention.has_not_been_raised() && self.may_have_work();
         self.egress.attention.lower(has_work);
         if self.egress.attention.is_low() && self.egress.attention.has_begun() {
             self.looks_for_work();

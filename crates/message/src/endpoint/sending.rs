@@ -59,7 +59,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Sends a message of the application that fits into one packet, straight from the application's memory into the
-    /// slot. Returns how far it got; `None`: it takes more than one packet, or its receiver is lost.
+    /// packet that is written. Returns how far it got; `None`: it takes more than one packet, or its receiver is lost.
     #[inline(always)]
     pub(super) fn send_short(
         &mut self,

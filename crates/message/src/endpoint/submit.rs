@@ -16,8 +16,9 @@ use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Sends a message: eagerly up to the eager size, else by rendezvous. A short one leaves straight from here nearly
-    /// always, in pieces that fit into registers: it is described as a whole again only if it does not.
+    /// Sends a message: eagerly up to the eager size, else by rendezvous. A short one nearly always leaves in this
+    /// call. So `send` is taken apart, for its fields to stay in registers, and put together again only if it cannot
+    /// leave.
     #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
@@ -29,7 +30,7 @@ impl<L: Link> Endpoint<L> {
         };
         if delivery || !self.deferral.rooms.take_eagerly(peer, length, inject, cost) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
-            return self.send_to_stranger(peer, send);
+            return self.send_without_taken_room(peer, send);
         }
         let step = self.send_short(peer, space, data, &buffer);
         if step != Some(Step::Sent) {
@@ -40,9 +41,10 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// The receiver has no room for this message, or is not known yet.
+    /// No room was taken for this message: it wants a receipt, is too long to go eagerly, finds no room in the window,
+    /// or its receiver is not known yet.
     #[inline(never)]
-    fn send_to_stranger(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+    fn send_without_taken_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.egress.attention.raise();
         if !self.meet_with_room(to, &send) {
             return self.send_without_room(to, send);

@@ -50,6 +50,8 @@ impl Endpoint {
         has_room
     }
 
+    /// Takes a ticket if the end is to be told, hands the operation to the message layer by `hand_in`, and wakes the
+    /// thread if something is left.
     #[inline(always)]
     fn start<R: Recording>(
         &self,
@@ -57,7 +59,7 @@ impl Endpoint {
         deed: R::Deed,
         reporting: Reporting,
         entered: &mut Entered,
-        start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
+        hand_in: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
     ) -> Result {
         let Reporting { wanted, ticketed } = reporting;
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
@@ -67,7 +69,7 @@ impl Endpoint {
         } else {
             SILENT
         };
-        match start(&mut active.engine, Named { context, report: ticketed }) {
+        match hand_in(&mut active.engine, Named { context, report: ticketed }) {
             Ok(()) => {
                 R::started(active, deed, context);
                 self.note_left(entered);

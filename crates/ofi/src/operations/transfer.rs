@@ -77,9 +77,9 @@ fn kind_of(space: Space) -> u64 {
 }
 
 impl Endpoint {
-    /// Checks a send and submits it. `call` describes it. It is a closure that is called inside the domain, because the
-    /// compiler propagates no constants across `catch_unwind`: only in this way does it know there what each of
-    /// libfabric's calls fixes (its flags, whether it has a tag).
+    /// Checks a send and submits it. `call` describes it, `buffer` is its memory. Both are closures that are called
+    /// only inside the domain: constants do not pass through `catch_unwind`, so otherwise the compiler would not know
+    /// there what each of libfabric's calls fixes (its flags, whether it has a tag).
     #[inline(always)]
     pub fn send<R: Recording>(
         &self,

@@ -193,8 +193,8 @@ impl Endpoint {
         if active.engine.has_transfers() { Polled::Underway } else { Polled::Still }
     }
 
-    /// Mostly there is nothing left to do before, and nothing after: then one question spares those of all rare
-    /// mechanisms.
+    /// Makes progress and reports the operations that have ended. Where the message layer says that nothing rare is to
+    /// be done, before and after, no rare mechanism is asked. Returns whether anything happened.
     #[inline(always)]
     fn advance(&self, entered: &mut Entered) -> bool {
         let is_rare = self.waits_for_reader(entered) || self.state.get(entered).watched;
@@ -300,7 +300,7 @@ impl Endpoint {
     #[inline(never)]
     pub fn report_all(&self, entered: &mut Entered) -> bool {
         let mut told = 0;
-        // Nothing that is done here ends another operation.
+        // Reporting ends no other operation, so `told` remains an index into the list.
         while let Some(active) = &mut self.state.get(entered).active {
             let Some((event, source)) = active.plain_event(told) else {
                 let is_all = told == active.engine.completions().len();

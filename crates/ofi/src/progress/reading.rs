@@ -34,7 +34,8 @@ fn idle_each(count: usize, mut idle: impl FnMut(usize) -> Idle) -> Idle {
 }
 
 impl CompletionQueue {
-    /// Reads what is there; if that is nothing, makes progress and looks again.
+    /// Reads the completions that are there. If there are none, makes progress, during which completions go straight
+    /// into the caller's room.
     ///
     /// # Safety
     /// The room must be there.
@@ -46,7 +47,7 @@ impl CompletionQueue {
                 if !state.sleepers.is_empty() {
                     state.sleepers.remove(Thread::current());
                 }
-                // Reading nothing is how some applications make progress.
+                // Some applications read with no room at all, only to make progress.
                 if room.count == 0 || !state.completions.is_ready() {
                     if state.was_empty
                         && room.count > 0
@@ -55,7 +56,8 @@ impl CompletionQueue {
                         return Err(if gives_way { GIVE_WAY } else { TRY_AGAIN });
                     }
                     let state = self.state.get(entered);
-                    // SAFETY: promised by the caller, and the room is taken back below.
+                    // SAFETY: promised by the caller, and the room is taken back below (`end_lending`); meanwhile
+                    // `report_all` fills it.
                     unsafe { state.completions.lend(room, self.entry_bytes()) };
                     let gives_way = self.seek(entered);
                     let state = self.state.get(entered);

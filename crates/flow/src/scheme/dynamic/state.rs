@@ -49,6 +49,7 @@ impl Dynamic {
         }
     }
 
+    /// Up to `wanted` of the credits that we hold towards `to`; none while a control packet waits for one.
     #[inline(always)]
     pub(super) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
         let sender = self.senders.of(to);

@@ -100,12 +100,13 @@ impl Writer {
     /// move the lines one by one from the reader's cache, where this moves many at once.
     #[inline(always)]
     pub fn write_many(&mut self, count: u32, mut fill: impl Fill) -> u32 {
+        // An odd number: we are writing, so a hole may be ours (`hole.rs`).
         // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen
         // the reservation.
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
         let (ticket, reserved) = self.reserve(count);
         let mut write = Write { writer: self, ticket, left: reserved };
-        // Mostly it is one packet: callers for which that is a constant get no loop.
+        // Mostly it is one packet: where `count` is a constant 1 the compiler drops the loop below.
         if count == 1 && write.left == 1 {
             write.writer.publish(ticket, 1, &mut fill);
             write.left = 0;
