@@ -167,7 +167,7 @@ impl Domain {
     /// The same for a [`ProgressThread`] that goes on with what is left, if no call is inside. `None`: one is. If the
     /// thread is asleep at the end, it may not come again before the lock was [shared](Self::share_lock).
     pub fn enter_shared(&self, thread: &ProgressThread, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
-        let inside = self.lock.try_acquire_shared()?;
+        let inside = self.lock.try_acquire_shared(background::is_awaited)?;
         let outcome = if self.lock.is_poisoned() { refuse(Refusal::Poisoned) } else { self.run_admitted(body) };
         if thread.is_asleep() {
             inside.leave_last();

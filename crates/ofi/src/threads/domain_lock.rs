@@ -10,7 +10,7 @@
 //! that a call is inside, and a handler is not refused.
 
 use crate::threads::thread::{Backoff, Thread};
-use crate::threads::waits::{SECOND_THREAD_TRIES, SPINS};
+use crate::threads::waits::{SECOND_THREAD_TRIES, SPINS, THREAD_FIRST_TRIES};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tidegate_link::{LockWord, process};
@@ -44,6 +44,9 @@ pub struct DomainLock {
     /// A call waits: the thread of ours lets it in before it comes again. The call sleeps between two tries in the end,
     /// and would hardly ever try in the moment between two visits.
     has_waiter: AtomicBool,
+    /// The thread of ours waits for a call to leave: the next call lets it in first. A caller that comes again at once
+    /// would hardly ever leave it the lock.
+    thread_waits: AtomicBool,
 }
 
 /// The caller is inside, until this is dropped.
@@ -61,6 +64,7 @@ impl DomainLock {
             admitted: AtomicU32::new(process),
             taken: AtomicU32::new(0),
             has_waiter: AtomicBool::new(false),
+            thread_waits: AtomicBool::new(false),
         }
     }
 
@@ -92,6 +96,9 @@ impl DomainLock {
     pub fn acquire(&self, note_shared: impl FnOnce()) -> Result<Inside<'_>, Refusal> {
         if self.word.is_unshared_for(process::current()) {
             return Ok(Inside(self));
+        }
+        if self.thread_waits.load(Ordering::Relaxed) {
+            self.let_thread_in();
         }
         let inside = self.acquire_uncounted(|| false)?;
         self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -128,6 +135,20 @@ impl DomainLock {
         }
     }
 
+    /// Waits outside until the thread of ours has come in, for a bounded time: it may have no processor.
+    #[cold]
+    #[inline(never)]
+    fn let_thread_in(&self) {
+        let mut backoff = Backoff::default();
+        while self.thread_waits.load(Ordering::Relaxed) {
+            if backoff.pauses() >= THREAD_FIRST_TRIES {
+                // If it still waits it says so again.
+                self.thread_waits.store(false, Ordering::Relaxed);
+            }
+            backoff.pause();
+        }
+    }
+
     /// A number that changes with each [`acquire`](Self::acquire) while the lock is shared.
     pub fn calls(&self) -> u32 {
         self.taken.load(Ordering::Relaxed)
@@ -139,27 +160,35 @@ impl DomainLock {
     }
 
     /// For the thread of ours: takes the lock, if it is [shared](Self::share), and free, or a call that is inside
-    /// leaves soon.
-    pub fn try_acquire_shared(&self) -> Option<Inside<'_>> {
+    /// leaves soon. The next call waits meanwhile. `gives_up` is asked again and again.
+    pub fn try_acquire_shared(&self, gives_up: impl Fn() -> bool) -> Option<Inside<'_>> {
         let mut backoff = Backoff::default();
         let mut wait = || {
             backoff.pause();
-            backoff.pauses() < SECOND_THREAD_TRIES
+            backoff.pauses() < SECOND_THREAD_TRIES && !gives_up()
         };
-        // Not for ever: a thread may end while it waits.
         while self.has_waiter.load(Ordering::Relaxed) {
             if !wait() {
+                // Not for ever: a thread may end while it waits. One that still waits says so again.
+                self.has_waiter.store(false, Ordering::Relaxed);
                 break;
             }
         }
-        loop {
-            if self.word.take_if_free(Thread::current().0) {
-                return Some(Inside(self));
+        let thread = Thread::current().0;
+        let has_come = loop {
+            if self.word.take_if_free(thread) {
+                break true;
             }
-            if self.word.is_unshared() || !wait() {
-                return None;
+            if self.word.is_unshared() {
+                break false;
             }
-        }
+            self.thread_waits.store(true, Ordering::Relaxed);
+            if !wait() {
+                break false;
+            }
+        };
+        self.thread_waits.store(false, Ordering::Relaxed);
+        has_come.then(|| Inside(self))
     }
 
     /// Tries until it is in. In a forked child the lock may be held by a thread that only the parent has.
@@ -289,7 +318,7 @@ mod tests {
                 let call_all = move || (0..).take_while(|&number| goes_on(number)).for_each(call);
                 let callers: Vec<_> = (0..callers).map(|_| scope.spawn(call_all)).collect();
                 while !callers.iter().all(|caller| caller.is_finished()) {
-                    let Some(visit) = shared.0.try_acquire_shared() else { continue };
+                    let Some(visit) = shared.0.try_acquire_shared(|| false) else { continue };
                     count(&shared.1);
                     if (visits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(10) {
                         visit.leave_last();
@@ -347,7 +376,7 @@ mod tests {
             let waited: u32 = std::thread::scope(|scope| {
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Relaxed) {
-                        if let Some(_visit) = lock.try_acquire_shared() {
+                        if let Some(_visit) = lock.try_acquire_shared(|| false) {
                             visits.fetch_add(1, Ordering::Relaxed);
                             std::thread::sleep(Duration::from_millis(1));
                         }
@@ -375,18 +404,53 @@ mod tests {
             let lock = DomainLock::new(needed);
             let inside = lock.acquire(|| {}).unwrap();
             lock.share();
-            assert!(lock.try_acquire_shared().is_none(), "the call that shares it is inside");
+            assert!(lock.try_acquire_shared(|| false).is_none(), "the call that shares it is inside");
             drop(inside);
             let calls = lock.calls();
-            let visit = lock.try_acquire_shared().unwrap();
+            let visit = lock.try_acquire_shared(|| false).unwrap();
             assert!(lock.try_acquire().is_none());
             drop(visit);
             assert_eq!(lock.calls(), calls);
             let inside = lock.acquire(|| {}).unwrap();
-            assert!(lock.calls() != calls && lock.try_acquire_shared().is_none() && lock.try_acquire().is_none());
+            assert!(
+                lock.calls() != calls && lock.try_acquire_shared(|| false).is_none() && lock.try_acquire().is_none()
+            );
             drop(inside);
-            lock.try_acquire_shared().unwrap().leave_last();
-            assert_eq!(lock.try_acquire_shared().is_some(), needed, "where the lock is needed all may take it");
+            lock.try_acquire_shared(|| false).unwrap().leave_last();
+            assert_eq!(lock.try_acquire_shared(|| false).is_some(), needed, "where the lock is needed all may take it");
+        }
+    }
+
+    /// Without [`let_thread_in`](DomainLock::let_thread_in) they would be thousands.
+    #[test]
+    fn few_calls_come_in_while_the_thread_of_ours_waits() {
+        for needed in [true, false] {
+            let (lock, is_over) = (&DomainLock::new(needed), &AtomicBool::new(false));
+            let inside = lock.acquire(|| {}).unwrap();
+            lock.share();
+            drop(inside);
+            let mut calls: Vec<u32> = std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let _inside = lock.acquire(|| {}).unwrap();
+                        (0..200).for_each(|_| core::hint::spin_loop());
+                    }
+                });
+                let calls = (0..100).filter_map(|_| {
+                    let begun = lock.calls();
+                    while lock.calls() == begun {
+                        std::thread::yield_now();
+                    }
+                    let before = lock.calls();
+                    lock.try_acquire_shared(|| false).map(|_inside| lock.calls().wrapping_sub(before))
+                });
+                let calls = calls.collect();
+                is_over.store(true, Ordering::Relaxed);
+                calls
+            });
+            calls.sort_unstable();
+            // More, where this thread loses its processor while it waits.
+            assert!(calls.len() >= 50 && calls[calls.len() / 2] <= 16, "{calls:?}");
         }
     }
 }

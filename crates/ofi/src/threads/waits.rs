@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | a call | for another thread inside the domain | [`SPINS`], then [`YIELDS`], then naps of [`LOCK_NAP`] |
 //! | the progress thread | for a call to leave the domain | [`SECOND_THREAD_TRIES`] of these, then another time |
+//! | a call | for that thread to come in first | [`THREAD_FIRST_TRIES`] of these |
 //! | a call that injects | for credits | refused for up to [`INJECT_PATIENCE`] |
 //! | a read | for the rest of a message | [`WAITS_PER_POLL`] |
 //! | a blocking read | for a completion | [`POLLS_BEFORE_SLEEP`], then sleeps, [`SLEEP_MOST`] at a time |
@@ -37,6 +38,10 @@ pub const LOCK_NAP: Duration = Duration::from_micros(50);
 /// naps: a call that polls gives the processor away inside, so where many processes want a processor a call is inside
 /// nearly always, and only a nap gives it the time to leave.
 pub const SECOND_THREAD_TRIES: u32 = YIELDS + 200;
+
+/// Tries for which a call waits outside while the progress thread waits for the lock: that has it in less than a
+/// microsecond if it runs, and if it waits for this processor, it gets it by the first yields.
+pub const THREAD_FIRST_TRIES: u32 = SPINS + 16;
 
 /// How long injected messages are refused that would have to wait for credits: many round trips between hosts. The
 /// measurements are in `egress/holding.rs` of the message layer.
