@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn calls_and_the_thread_of_ours_exclude_each_other() {
-        const CALLS: u64 = 3_000;
+        const CALLS: u64 = 1_000;
         for (needed, callers) in [(true, 3), (false, 1)] {
             let shared = &(DomainLock::new(needed), Guarded::new(0));
             let (visits, calls) = (&AtomicU64::new(0), &AtomicU64::new(0));
