@@ -126,7 +126,7 @@ impl Endpoint {
     #[inline(always)]
     fn quiet<'a>(&'a self, entered: &'a mut Entered) -> Option<&'a mut Active> {
         let state = self.state.get(entered);
-        let active = state.active.as_mut().filter(|active| active.engine.has_nothing_to_do())?;
+        let active = state.active.as_mut()?;
         if state.watched || !active.engine.is_quiet() {
             return None;
         }
@@ -197,10 +197,11 @@ impl Endpoint {
     /// be done, before and after, no rare mechanism is asked. Returns whether anything happened.
     #[inline(always)]
     fn advance(&self, entered: &mut Entered) -> bool {
-        let is_rare = self.waits_for_reader(entered) || self.state.get(entered).watched;
-        let Some(active) = &mut self.state.get(entered).active else { return false };
-        if is_rare || !active.engine.has_nothing_to_do() {
-            return self.advance_with_work(entered);
+        let may_retrieve = !self.waits_for_reader(entered);
+        let state = self.state.get(entered);
+        let Some(active) = &mut state.active else { return false };
+        if !may_retrieve || state.watched || !active.engine.has_nothing_to_do() {
+            return self.advance_with_work(may_retrieve, entered);
         }
         let moved = active.engine.progress(Instant::default());
         if !active.engine.is_left_nothing() {
@@ -214,8 +215,7 @@ impl Endpoint {
     }
 
     #[inline(never)]
-    fn advance_with_work(&self, entered: &mut Entered) -> bool {
-        let may_retrieve = !self.waits_for_reader(entered);
+    fn advance_with_work(&self, may_retrieve: bool, entered: &mut Entered) -> bool {
         if self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.has_departed()) {
             self.report_all(entered);
         }

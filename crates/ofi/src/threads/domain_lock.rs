@@ -125,28 +125,14 @@ impl DomainLock {
     /// For a thread that waits by coming in again and again: lets those in first that wait outside. This takes a
     /// bounded time, because a thread may end while it waits.
     pub fn let_waiters_in(&self) {
-        let mut backoff = Backoff::default();
-        while self.has_waiter.load(Ordering::Relaxed) {
-            if backoff.pauses() >= SECOND_THREAD_TRIES {
-                // A thread that still waits says so again.
-                self.has_waiter.store(false, Ordering::Relaxed);
-            }
-            backoff.pause();
-        }
+        let_in(&self.has_waiter, SECOND_THREAD_TRIES);
     }
 
     /// Waits outside until the thread of ours has come in, for a bounded time: it may have no processor.
     #[cold]
     #[inline(never)]
     fn let_thread_in(&self) {
-        let mut backoff = Backoff::default();
-        while self.thread_waits.load(Ordering::Relaxed) {
-            if backoff.pauses() >= THREAD_FIRST_TRIES {
-                // If it still waits it says so again.
-                self.thread_waits.store(false, Ordering::Relaxed);
-            }
-            backoff.pause();
-        }
+        let_in(&self.thread_waits, THREAD_FIRST_TRIES);
     }
 
     /// A number that changes with each [`acquire`](Self::acquire) while the lock is shared.
@@ -215,6 +201,18 @@ impl DomainLock {
         };
         self.has_waiter.store(false, Ordering::Relaxed);
         outcome
+    }
+}
+
+/// Waits until `waits` says that no thread waits any more, for so many tries. A thread that still waits then says so
+/// again.
+fn let_in(waits: &AtomicBool, tries: u32) {
+    let mut backoff = Backoff::default();
+    while waits.load(Ordering::Relaxed) {
+        if backoff.pauses() >= tries {
+            waits.store(false, Ordering::Relaxed);
+        }
+        backoff.pause();
     }
 }
 
