@@ -9,6 +9,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -41,7 +42,8 @@ class Page:
         words = [find(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
                  "--no-first-run", "--disable-background-networking", f"--user-data-dir={self.profile.name}", "about:blank"]
         self._log = (Path(self.profile.name) / "log").open("wb")
-        self.process = subprocess.Popen(words, preexec_fn=give, pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+        self.process = subprocess.Popen(words, preexec_fn=give, pass_fds=(3, 4), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+                                        start_new_session=True)
         for end in [theirs_in, theirs_out, *high]:
             os.close(end)
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -54,12 +56,23 @@ class Page:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self._wait_for_helpers()
         for end in [self._in, self._out]:
             os.close(end)
         self._log.close()
         self.profile.cleanup()
+
+    def _wait_for_helpers(self) -> None:
+        """The browser's other processes still write into its folder until they are gone too."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            try:
+                os.killpg(self.process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.01)
 
     def call(self, method: str, **parameters: object) -> dict:
         """Calls a method of the protocol and returns its result."""

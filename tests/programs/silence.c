@@ -4,12 +4,15 @@
 // usage: silence FILE [talking|computing]      FILE appears when all have heard of each other
 //
 // Without `talking` nobody sends anything more: nothing is under way, and only questions can bring anything to light. With
-// it, messages go round until something happens. With `computing`, all but rank 0 call nothing any more.
+// it, messages go round until something happens. With `computing`, all but rank 0 call nothing any more. Whoever waits naps
+// between its looks: this lasts for seconds, in which other programs want the processors.
 
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { NAP_US = 500 };
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
@@ -28,7 +31,10 @@ int main(int argc, char **argv) {
         sleep(1);
     while (is_talking)
         MPI_Sendrecv(&rank, 1, MPI_INT, right, 0, &word, 1, MPI_INT, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Recv(&word, 1, MPI_INT, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Request request;
+    MPI_Irecv(&word, 1, MPI_INT, left, 0, MPI_COMM_WORLD, &request);
+    for (int is_done = 0; !is_done; MPI_Test(&request, &is_done, MPI_STATUS_IGNORE))
+        usleep(NAP_US);
     MPI_Finalize();
     return 0;
 }
