@@ -9,7 +9,8 @@ use super::buffers;
 use super::file::Field;
 use super::job::JobDraft;
 use super::value::{
-    bytes, frame, number, number_from, numbers, overhead, positive, rate, rate_or_unlimited, step, time, truth, word,
+    bytes, even, frame, number, number_from, numbers, overhead, positive, rate, rate_or_unlimited, step, time, truth,
+    word,
 };
 use super::workload::OPERATIONS;
 use crate::workload::nas::Variation;
@@ -212,6 +213,9 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "workload" "radix" "2"
         "Of trees: children of a process on each level, and one" =>
             |d, t| d.radix = number_from(t, 2)?;
+    "workload" "neighbours" "8"
+        "Of operation neighbor_alltoall: with how many others, drawn with the seed, each process exchanges messages; an even number" =>
+            |d, t| d.neighbours = even(t)?;
     "workload" "bytes" "2 KiB" "Size of each message or block" => |d, t| d.benchmark.bytes = bytes(t)?;
     "workload" "repetitions" "3"
         "Repetitions that count; of a pattern, messages of each process" =>

@@ -46,6 +46,7 @@ pub struct JobDraft {
     pub(super) operation: String,
     pub(super) form: Option<String>,
     pub(super) radix: u32,
+    pub(super) neighbours: u32,
     pub(super) iterations: Option<u32>,
     pub(super) longer: u32,
     pub(super) compute_rate: f64,
@@ -68,7 +69,7 @@ impl Draft for JobDraft {
 
     fn new() -> Self {
         let topology = Topology::mesh(&[4, 4]).expect("a legal mesh");
-        let operation = workload::operation("alltoall", None, (2, 64)).expect("a legal operation");
+        let operation = workload::operation("alltoall", None, workload::Choices::default()).expect("a legal operation");
         JobDraft {
             topology: "mesh".to_owned(),
             sizes: vec![4, 4],
@@ -84,6 +85,7 @@ impl Draft for JobDraft {
             operation: "alltoall".to_owned(),
             form: None,
             radix: 2,
+            neighbours: 8,
             iterations: None,
             longer: 1,
             compute_rate: 400.0,

@@ -125,6 +125,16 @@ pub fn positive<T: Whole>(text: &str) -> Result<T, String> {
     number_from(text, 1)
 }
 
+/// A whole number from 2 on that is even.
+pub fn even(text: &str) -> Result<u32, String> {
+    let value: u32 = number_from(text, 2)?;
+    if value.is_multiple_of(2) {
+        Ok(value)
+    } else {
+        Err(format!("an even number is needed: {} or {}", value - 1, value.saturating_add(1)))
+    }
+}
+
 /// A share in per cent, in thousandths: `1 %`, `0.1 %`.
 pub fn per_mille(text: &str) -> Result<u32, String> {
     let problem = || "a share from 0.1 % to 100 %, in tenths of a per cent, such as \"1 %\", is needed".to_owned();

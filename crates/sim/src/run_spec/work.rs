@@ -7,7 +7,9 @@ use tidegate_message::Counter;
 
 use crate::workload::collective::{Alltoall, Barrier, Broadcast, Gather, Reduce, Scatter, barrier};
 use crate::workload::nas::Nas;
-use crate::workload::{Benchmark, Communicator, Mixed, Operation, Pattern, Phase, Phases, Trace, Traffic, write_goal};
+use crate::workload::{
+    Benchmark, Communicator, Mixed, Neighbours, Operation, Pattern, Phase, Phases, Trace, Traffic, write_goal,
+};
 use crate::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
 
 /// What the processes do.
@@ -142,6 +144,9 @@ impl Work {
                     | Operation::Gather(Gather::Tree { .. })
                     | Operation::Scatter(Scatter::Tree { .. })
             ),
+            (Work::Benchmark(benchmark), "neighbours") => {
+                matches!(benchmark.operation, Operation::Neighbours(Neighbours::Drawn { .. }))
+            }
             // Where there is a root the time is that of the last process.
             (Work::Benchmark(_), "repetitions_per_root") => self.time_of() == TimeOf::LastProcess,
             (Work::Benchmark(benchmark), "bytes") => !matches!(benchmark.operation, Operation::Barrier(_)),

@@ -9,7 +9,7 @@ use crate::workload::collective::{
 };
 use crate::workload::nas::Nas;
 use crate::workload::point_to_point::Calls;
-use crate::workload::{Benchmark, HALO, Operation, Pattern};
+use crate::workload::{Benchmark, HALO, Neighbours, Operation, Pattern};
 use crate::{SimulationConfig, goal};
 
 use super::job::JobDraft;
@@ -24,6 +24,8 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("stream", &["blocking", "non_blocking"]),
     ("sendrecv", &[]),
     ("exchange", &[]),
+    ("halo", &["3d", "2d"]),
+    ("neighbor_alltoall", &[]),
     ("barrier", &["dissemination", "recursive_doubling", "tree", "plain"]),
     ("broadcast", &["tree", "split_binary", "scatter_ring", "plain"]),
     ("reduce", &["tree", "segmented", "plain"]),
@@ -70,8 +72,24 @@ const MEMORY_MOST: u64 = 1 << 40;
 /// Bytes of a segment where a form sends in segments: Open MPI's choice for short messages.
 const SEGMENT: u64 = 1024;
 
+/// What operations choose of what a file says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choices {
+    pub(super) radix: u32,
+    pub(super) window: u32,
+    pub(super) neighbours: u32,
+    pub(super) seed: u64,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Choices { radix: 2, window: 64, neighbours: 8, seed: 1 }
+    }
+}
+
 /// The operation of that name and form; `None` for a pattern or a trace.
-pub(super) fn operation(name: &str, form: Option<&str>, (radix, window): (u32, u32)) -> Option<Operation> {
+pub(super) fn operation(name: &str, form: Option<&str>, choices: Choices) -> Option<Operation> {
+    let Choices { radix, window, neighbours, seed } = choices;
     let forms = OPERATIONS.iter().find(|operation| operation.0 == name)?.1;
     let form = form.or(forms.first().copied()).unwrap_or_default();
     Some(match (name, form) {
@@ -84,6 +102,8 @@ pub(super) fn operation(name: &str, form: Option<&str>, (radix, window): (u32, u
         }
         ("sendrecv", _) => Operation::Sendrecv,
         ("exchange", _) => Operation::Exchange,
+        ("halo", form) => Operation::Neighbours(Neighbours::Grid { dimensions: if form == "2d" { 2 } else { 3 } }),
+        ("neighbor_alltoall", _) => Operation::Neighbours(Neighbours::Drawn { count: neighbours, seed }),
         ("barrier", "recursive_doubling") => Operation::Barrier(Barrier::RecursiveDoubling),
         ("barrier", "tree") => Operation::Barrier(Barrier::Tree { radix }),
         ("barrier", "plain") => Operation::Barrier(Barrier::Plain),
@@ -158,7 +178,9 @@ impl JobDraft {
             return refuse("active", what);
         }
         let window = u32::try_from(self.window).unwrap_or(u32::MAX);
-        if let Some(operation) = operation(name, self.form.as_deref(), (self.radix, window)) {
+        let (neighbours, seed) = (self.neighbours, config.seed);
+        let choices = Choices { radix: self.radix, window, neighbours, seed };
+        if let Some(operation) = operation(name, self.form.as_deref(), choices) {
             self.check_repetitions()?;
             self.check_group(operation, size)?;
             let benchmark = Benchmark { operation, ..self.benchmark };

@@ -3,6 +3,7 @@
 //! * `point_to_point.rs`: two processes at a time: pingpong, multi-pingpong, pingping, sendrecv, exchange;
 //! * `collective/`: one file per collective operation, each with its plain form and the usual optimised ones;
 //! * `operation.rs`: every operation by name, repeated and timed;
+//! * `neighbours.rs`: halos, and all-to-alls of each process with a few others;
 //! * `phases.rs`: part of the job works, the rest waits, then another part;
 //! * `traffic.rs`: random, permutation, incast, cyclic shift, transpose;
 //! * `goal.rs`: replay of traces in the GOAL text format;
@@ -13,6 +14,7 @@ pub mod collective;
 mod communicator;
 mod goal;
 pub mod nas;
+mod neighbours;
 mod operation;
 mod phases;
 pub mod point_to_point;
@@ -21,6 +23,7 @@ mod traffic;
 
 pub use communicator::Communicator;
 pub use goal::{HALO, Trace, TraceError, TraceOperation};
+pub use neighbours::Neighbours;
 pub use operation::{Benchmark, Mixed, Operation};
 pub use phases::{Phase, Phases};
 pub use recording::{Deed, Step, goal as write_goal, record, write_rank};

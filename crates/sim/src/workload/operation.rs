@@ -9,13 +9,13 @@ use crate::Time;
 use crate::buffer::Part;
 use crate::random::Random;
 use crate::task::{Program, Run, Task};
-use crate::workload::Communicator;
 use crate::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Blocks, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, broadcast, gather, gatherv, reduce, reduce_scatter,
     scatter, scatterv,
 };
 use crate::workload::point_to_point::{self, Calls};
+use crate::workload::{Communicator, Neighbours, neighbours};
 
 /// What processes do again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub enum Operation {
     Sendrecv,
     /// Everybody exchanges with both neighbours in a ring.
     Exchange,
+    /// Each with its neighbours: halos, or `MPI_Neighbor_alltoall`.
+    Neighbours(Neighbours),
     /// `MPI_Barrier`.
     Barrier(Barrier),
     /// `MPI_Bcast`.
@@ -80,6 +82,7 @@ impl Operation {
             Operation::Alltoall(_) | Operation::Alltoallv(_) => (all, all),
             Operation::Gather(_) | Operation::Gatherv | Operation::Allgather(_) | Operation::Allgatherv(_) => (1, all),
             Operation::Scatter(_) | Operation::Scatterv => (all, 1),
+            Operation::Neighbours(neighbours) => (1, neighbours.most(size).into()),
             _ => (1, 1),
         }
     }
@@ -92,6 +95,7 @@ impl Operation {
             Operation::Pingpong | Operation::Pingping => 2.0,
             Operation::Stream { window, .. } => f64::from(window),
             Operation::MultiPingpong | Operation::Sendrecv | Operation::Exchange => 2.0 * all,
+            Operation::Neighbours(neighbours) => all * f64::from(neighbours.most(size)),
             Operation::Alltoall(_)
             | Operation::Alltoallv(_)
             | Operation::Allgatherv(_)
@@ -146,7 +150,8 @@ impl Operation {
             | Operation::Pingping
             | Operation::Stream { .. }
             | Operation::Sendrecv
-            | Operation::Exchange => unreachable!("these repeat themselves"),
+            | Operation::Exchange
+            | Operation::Neighbours(_) => unreachable!("these repeat themselves"),
         }
     }
 
@@ -162,6 +167,10 @@ impl Operation {
             Operation::MultiPingpong => return point_to_point::multi_pingpong(group, bytes, repetitions).await,
             Operation::Sendrecv => return point_to_point::sendrecv(group, bytes, repetitions).await,
             Operation::Exchange => return point_to_point::exchange(group, bytes, repetitions).await,
+            Operation::Neighbours(neighbours) => {
+                let others = neighbours.of(group.me(), group.size());
+                return neighbours::exchange(group, &others, data.out, data.into, bytes, repetitions).await;
+            }
             _ => {}
         }
         let begin = task.now();

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
 use tidegate_sim::workload::collective::Alltoall;
-use tidegate_sim::workload::{Communicator, HALO, Pattern, Phase, Phases, Trace, Traffic};
+use tidegate_sim::workload::{
+    Benchmark, Communicator, HALO, Neighbours, Operation, Pattern, Phase, Phases, Trace, Traffic,
+};
 use tidegate_sim::{Part, Rank, Tag, Task, Time};
 
 use super::support::{all_flows, job, mailbox, run};
@@ -31,6 +33,22 @@ fn every_pattern_delivers_all_its_messages_under_every_scheme() {
         for flow in all_flows() {
             let outcome = run(job(8, flow), &program);
             assert_eq!(outcome.counter(Counter::BytesReceived), messages * 700, "{pattern:?}");
+        }
+    }
+}
+
+/// Two runs, so that the barriers around it do not count.
+#[test]
+fn every_process_gets_a_message_of_each_neighbour_under_every_scheme() {
+    let grid = |dimensions| Neighbours::Grid { dimensions };
+    for (neighbours, each) in [(grid(2), 4), (grid(3), 5), (Neighbours::Drawn { count: 6, seed: 3 }, 6)] {
+        let benchmark =
+            |bytes| Benchmark { bytes, repetitions: 2, ..Benchmark::new(Operation::Neighbours(neighbours)) };
+        for flow in all_flows() {
+            let [nothing, all] = [0, 700].map(|bytes| run(job(18, flow), &benchmark(bytes)));
+            let received = [&nothing, &all].map(|outcome| outcome.counter(Counter::BytesReceived));
+            assert_eq!(received[1] - received[0], 18 * each * 3 * 700, "{neighbours:?}");
+            assert_eq!(all.samples_of("time").count(), 18);
         }
     }
 }

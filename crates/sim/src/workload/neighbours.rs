@@ -1,0 +1,173 @@
+//! Exchanges of each member with a few others, which stay the same: halos of a grid, and all-to-alls that are sparse
+//! (`MPI_Neighbor_alltoall`). However many processes a job has, each has few contacts.
+
+use crate::Time;
+use crate::buffer::Part;
+use crate::random::Random;
+use crate::task::Tag;
+use crate::workload::Communicator;
+
+/// Who exchanges with whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// The members are the points of a grid without edges, as cubic as their number allows, row by row. Each exchanges
+    /// with the next ones in both directions of each dimension, as the parts of a stencil code do with their halos.
+    Grid {
+        /// Of the grid.
+        dimensions: u32,
+    },
+    /// Each with so many others, at distances in the circle of all that are drawn once for all of them.
+    Drawn {
+        /// How many; the next lower even number.
+        count: u32,
+        /// Decides the distances.
+        seed: u64,
+    },
+}
+
+/// The tag of all messages here.
+const TAG: Tag = Tag(3);
+/// The random stream of distances.
+const DISTANCES: u64 = 0x6469_7374;
+
+/// Lengths of a grid of so many points, the longest last. Each divides what is left, and is the largest that is no
+/// longer than the others can be.
+fn lengths(size: u32, dimensions: u32) -> Vec<u32> {
+    let mut left = size.max(1);
+    let mut lengths = Vec::with_capacity(dimensions as usize);
+    for others in (2..=dimensions).rev() {
+        let is_short = |length: &u32| length.checked_pow(others).is_some_and(|all| all <= left);
+        let divides = |length: &u32| left.is_multiple_of(*length);
+        let length = (1..).take_while(is_short).filter(divides).last().unwrap_or(1);
+        lengths.push(length);
+        left /= length;
+    }
+    lengths.push(left);
+    lengths
+}
+
+impl Neighbours {
+    /// How many others each member of a group exchanges with at most.
+    #[must_use]
+    pub fn most(self, size: u32) -> u32 {
+        let others = size.saturating_sub(1);
+        match self {
+            Neighbours::Grid { dimensions } => (2 * dimensions).min(others),
+            Neighbours::Drawn { count, .. } => count.min(others),
+        }
+    }
+
+    /// With whom a member of a group exchanges, each once, in an order that leads all of them to different ones at a
+    /// time. Whoever is one of its neighbours has it as a neighbour.
+    #[must_use]
+    pub fn of(self, member: u32, size: u32) -> Vec<u32> {
+        let mut all = match self {
+            Neighbours::Grid { dimensions } => on_grid(member, &lengths(size, dimensions)),
+            Neighbours::Drawn { count, seed } => {
+                let around = |distance: u32| [(member + distance) % size, (member + size - distance) % size];
+                distances(size, count / 2, seed).into_iter().flat_map(around).collect()
+            }
+        };
+        let mut seen = std::collections::HashSet::from([member]);
+        all.retain(|other| seen.insert(*other));
+        all
+    }
+}
+
+/// The next points of a grid in both directions of each dimension.
+fn on_grid(member: u32, lengths: &[u32]) -> Vec<u32> {
+    let mut stride = 1;
+    let both = lengths.iter().rev().flat_map(|&length| {
+        let (at, step) = (member / stride % length, stride);
+        stride *= length;
+        [(at + 1) % length, (at + length - 1) % length].map(|next| member - at * step + next * step)
+    });
+    both.collect()
+}
+
+/// So many different distances to others, none of which is another one the other way round.
+fn distances(size: u32, count: u32, seed: u64) -> Vec<u32> {
+    let half = size / 2;
+    let mut random = Random::stream(seed, DISTANCES);
+    if count.saturating_mul(2) >= half {
+        return Random::stream(seed, DISTANCES)
+            .permutation(half)
+            .into_iter()
+            .take(count as usize)
+            .map(|d| d + 1)
+            .collect();
+    }
+    let mut drawn = Vec::with_capacity(count as usize);
+    while drawn.len() < count as usize {
+        let distance = 1 + random.below(half.into()) as u32;
+        if !drawn.contains(&distance) {
+            drawn.push(distance);
+        }
+    }
+    drawn
+}
+
+/// The time per repetition of exchanging messages with all neighbours: all receives are posted, then all sends, and
+/// then all are waited for. `into` has room for a message of each.
+pub async fn exchange(
+    group: &Communicator,
+    others: &[u32],
+    out: Part,
+    into: Part,
+    bytes: u64,
+    repetitions: u32,
+) -> Time {
+    let task = group.task();
+    let begin = task.now();
+    for _ in 0..repetitions {
+        let mut requests = Vec::with_capacity(2 * others.len());
+        for (place, &other) in (0..).zip(others) {
+            requests.push(group.start_receive(other, TAG, into.slice(place * bytes, bytes)).await);
+        }
+        for &other in others {
+            requests.push(group.start_send(other, TAG, out).await);
+        }
+        task.wait_all(requests).await;
+    }
+    Time(task.now().since(begin).0 / u64::from(repetitions.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_are_as_cubic_as_their_number_allows() {
+        assert_eq!(lengths(64, 3), [4, 4, 4]);
+        assert_eq!(lengths(16_384, 3), [16, 32, 32]);
+        assert_eq!(lengths(65_536, 2), [256, 256]);
+        assert_eq!((lengths(24, 3), lengths(13, 2), lengths(1, 3)), (vec![2, 3, 4], vec![1, 13], vec![1, 1, 1]));
+    }
+
+    #[test]
+    fn the_neighbours_on_a_grid_are_the_next_ones_of_each_dimension() {
+        let grid = Neighbours::Grid { dimensions: 2 };
+        assert_eq!(grid.of(5, 16), [6, 4, 9, 1]);
+        assert_eq!(grid.of(0, 16), [1, 3, 4, 12], "there is no edge");
+        assert_eq!(grid.of(0, 4), [1, 2], "both directions lead to the same");
+        assert_eq!((grid.of(0, 1), grid.of(3, 5)), (vec![], vec![4, 2]));
+    }
+
+    #[test]
+    fn whoever_is_a_neighbour_has_it_as_a_neighbour() {
+        let drawn = |count| Neighbours::Drawn { count, seed: 5 };
+        for neighbours in [Neighbours::Grid { dimensions: 3 }, Neighbours::Grid { dimensions: 2 }, drawn(8), drawn(40)]
+        {
+            for size in [1, 2, 3, 9, 12, 64, 100] {
+                for member in 0..size {
+                    let others = neighbours.of(member, size);
+                    assert!(others.len() as u32 <= neighbours.most(size) && !others.contains(&member));
+                    assert!(others.iter().all(|&other| neighbours.of(other, size).contains(&member)), "{neighbours:?}");
+                }
+            }
+        }
+        assert_eq!(drawn(8).of(3, 100).len(), 8);
+        assert_eq!(drawn(40).of(3, 9).len(), 8, "all there are");
+        assert_ne!(drawn(8).of(3, 100), Neighbours::Drawn { count: 8, seed: 6 }.of(3, 100));
+    }
+}
