@@ -72,7 +72,7 @@ const MEMORY_MOST: u64 = 1 << 40;
 /// Bytes of a segment where a form sends in segments: Open MPI's choice for short messages.
 const SEGMENT: u64 = 1024;
 
-/// What operations choose of what a file says.
+/// The fields of a file that operations choose from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choices {
     pub(super) radix: u32,

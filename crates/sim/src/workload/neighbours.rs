@@ -1,4 +1,4 @@
-//! Exchanges of each member with a few others, which stay the same: halos of a grid, and all-to-alls that are sparse
+//! Exchanges of each process with a few others, which stay the same: halos of a grid, and sparse all-to-alls
 //! (`MPI_Neighbor_alltoall`). However many processes a job has, each has few contacts.
 
 use crate::Time;
@@ -7,18 +7,19 @@ use crate::random::Random;
 use crate::task::Tag;
 use crate::workload::Communicator;
 
-/// Who exchanges with whom.
+/// The pairs of members that exchange messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
-    /// The members are the points of a grid without edges, as cubic as their number allows, row by row. Each exchanges
-    /// with the next ones in both directions of each dimension, as the parts of a stencil code do with their halos.
+    /// The members are the points of a grid without edges, as cubic as their number allows, row by row. A member
+    /// exchanges messages with the next points in both directions of each dimension, as the parts of a stencil code
+    /// exchange their halos.
     Grid {
         /// Of the grid.
         dimensions: u32,
     },
-    /// Each with so many others, at distances in the circle of all that are drawn once for all of them.
+    /// The distances in the circle of all members are drawn once, for all members alike.
     Drawn {
-        /// How many; the next lower even number.
+        /// The number of others of each member; an even number.
         count: u32,
         /// Decides the distances.
         seed: u64,
@@ -30,8 +31,8 @@ const TAG: Tag = Tag(3);
 /// The random stream of distances.
 const DISTANCES: u64 = 0x6469_7374;
 
-/// Lengths of a grid of so many points, the longest last. Each divides what is left, and is the largest that is no
-/// longer than the others can be.
+/// The lengths of a grid of `size` points, the longest last. A length divides the number of points that are left, and
+/// is the largest that is no longer than the others can be.
 fn lengths(size: u32, dimensions: u32) -> Vec<u32> {
     let mut left = size.max(1);
     let mut lengths = Vec::with_capacity(dimensions as usize);
@@ -47,7 +48,7 @@ fn lengths(size: u32, dimensions: u32) -> Vec<u32> {
 }
 
 impl Neighbours {
-    /// How many others each member of a group exchanges with at most.
+    /// The most others that a member of a group exchanges messages with.
     #[must_use]
     pub fn most(self, size: u32) -> u32 {
         let others = size.saturating_sub(1);
@@ -57,8 +58,8 @@ impl Neighbours {
         }
     }
 
-    /// With whom a member of a group exchanges, each once, in an order that leads all of them to different ones at a
-    /// time. Whoever is one of its neighbours has it as a neighbour.
+    /// The neighbours of a member of a group, each once, in an order that leads all members to different ones at a
+    /// time. A neighbour of the member has the member as a neighbour.
     #[must_use]
     pub fn of(self, member: u32, size: u32) -> Vec<u32> {
         let mut all = match self {
@@ -85,7 +86,7 @@ fn on_grid(member: u32, lengths: &[u32]) -> Vec<u32> {
     both.collect()
 }
 
-/// So many different distances to others, none of which is another one the other way round.
+/// Different distances to others, as many as `count` says. None of them is another one the other way round.
 fn distances(size: u32, count: u32, seed: u64) -> Vec<u32> {
     let half = size / 2;
     let mut random = Random::stream(seed, DISTANCES);

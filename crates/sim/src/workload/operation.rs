@@ -37,7 +37,7 @@ pub enum Operation {
     Sendrecv,
     /// Everybody exchanges with both neighbours in a ring.
     Exchange,
-    /// Each with its neighbours: halos, or `MPI_Neighbor_alltoall`.
+    /// All processes with their neighbours: halos, or `MPI_Neighbor_alltoall`.
     Neighbours(Neighbours),
     /// `MPI_Barrier`.
     Barrier(Barrier),
