@@ -91,15 +91,19 @@ def slow(place: Path) -> Iterator[subprocess.Popen]:
 
 @pytest.mark.quick
 def test_a_running_job_is_found_and_who_holds_it_up(slow, place):
-    # A rank that opened its endpoint between the two looks has no rates, and waits for less than all of the time.
-    found = job_once(place, slow, lambda found: found["roots"] and found["roots"][0]["holds_up"] == RANKS - 1 and found["processes"][0]["rates"])
+    # A rank that opened its endpoint between the two looks has no rates, and waits for less than all of the time. On a busy machine
+    # a second may pass in which nobody has a processor.
+    def has_moved(processes: list[dict]) -> bool:
+        rates = [entry["rates"] for entry in processes]
+        return all(rates) and sum(rate["messages_per_s"] for rate in rates) > 0 and rates[2]["bytes_received_per_s"] > 0
+
+    found = job_once(place, slow, lambda found: found["roots"] and found["roots"][0]["holds_up"] == RANKS - 1 and has_moved(found["processes"]))
     assert found["command"].endswith("holdup slow 600 2") and found["mpi"] == "mpich" and found["is_running"]
     assert [entry["rank"] for entry in found["processes"]] == list(range(RANKS)) and found["processes_alive"] == RANKS
     root = found["roots"][0]
     assert root["kind"] == "rank" and root["who"][0]["rank"] == 2, found["sentence"]
     # Which of the two ends first depends on how long the ranks have had the processors for themselves.
     assert root["cause"] in ("credits", "window")
-    assert sum(entry["rates"]["messages_per_s"] for entry in found["processes"]) > 0 and found["processes"][2]["rates"]["bytes_received_per_s"] > 0
     assert found["processes"][0]["counters"]["messages_eager"] > 0
 
 
