@@ -132,8 +132,8 @@ impl Domain {
         TRY_AGAIN.code()
     }
 
-    /// A call that waits by entering again and again does this between two times: other threads, and the
-    /// [`ProgressThread`], get in.
+    /// A call that waits by entering again and again does this between two times: calls of other threads get in. (The
+    /// [`ProgressThread`] gets in before the next call enters.)
     pub fn let_waiters_in(&self) {
         self.lock.let_waiters_in();
     }
@@ -157,6 +157,7 @@ impl Domain {
     /// for a call that a signal handler has interrupted to end the process, or to fork: then the answer is
     /// `-FI_EAGAIN`.
     pub fn enter_always(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        self.lock.give_right_of_way();
         match self.lock.acquire_uncounted(background::is_awaited) {
             Ok(_inside) => self.run_admitted(body),
             Err(Refusal::GivenUp) => TRY_AGAIN.code(),

@@ -1,9 +1,10 @@
 //! The domain's lock, and [`Guarded`]: state that can only be reached by whoever holds it.
 //!
-//! There is one lock per domain, a [`LockWord`]. It is held for the length of one call, which is bounded and never
-//! sleeps. An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself. Then
-//! all that is left to exclude is a thread of ours that comes rarely (`progress_thread`), and as long as that thread is
-//! not armed a call does no more than to load the word.
+//! There is one lock per domain, a [`LockWord`]. It is held for the length of one call, which is bounded, and sleeps
+//! only where a thread is begun or a table of peers is locked by another process, for milliseconds at most. An
+//! application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself. Then all that is
+//! left to exclude is a thread of ours that comes rarely (`progress_thread`), and as long as that thread is not armed a
+//! call does no more than to load the word.
 //!
 //! Two callers are refused instead ([`Refusal`]): a forked child, to which nothing inside belongs, and a signal handler
 //! that has interrupted its own thread inside, which would wait for itself. While the word is unshared nothing says
@@ -44,9 +45,9 @@ pub struct DomainLock {
     /// A call waits: the thread of ours lets it in before it comes again. The call sleeps between two tries in the end,
     /// and would hardly ever try in the moment between two visits.
     has_waiter: AtomicBool,
-    /// The thread of ours waits for a call to leave: the next call lets it in first. A caller that comes again at once
-    /// would hardly ever leave it the lock.
-    thread_waits: AtomicBool,
+    /// The thread of ours waits, or a call that has waited for longer than most calls take: the next call lets it in
+    /// first. A caller that comes again at once would hardly ever leave it the lock.
+    is_urgent: AtomicBool,
 }
 
 /// The caller is inside, until this is dropped.
@@ -64,7 +65,7 @@ impl DomainLock {
             admitted: AtomicU32::new(process),
             taken: AtomicU32::new(0),
             has_waiter: AtomicBool::new(false),
-            thread_waits: AtomicBool::new(false),
+            is_urgent: AtomicBool::new(false),
         }
     }
 
@@ -97,9 +98,7 @@ impl DomainLock {
         if self.word.is_unshared_for(process::current()) {
             return Ok(Inside(self));
         }
-        if self.thread_waits.load(Ordering::Relaxed) {
-            self.let_thread_in();
-        }
+        self.give_right_of_way();
         let inside = self.acquire_uncounted(|| false)?;
         self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         note_shared();
@@ -128,11 +127,19 @@ impl DomainLock {
         let_in(&self.has_waiter, SECOND_THREAD_TRIES);
     }
 
-    /// Waits outside until the thread of ours has come in, for a bounded time: it may have no processor.
+    /// Waits outside until the thread has come in whose turn is [urgent](Self::is_urgent), for a bounded time: it may
+    /// have no processor.
+    #[inline(always)]
+    pub fn give_right_of_way(&self) {
+        if self.is_urgent.load(Ordering::Relaxed) {
+            self.let_urgent_in();
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    fn let_thread_in(&self) {
-        let_in(&self.thread_waits, THREAD_FIRST_TRIES);
+    fn let_urgent_in(&self) {
+        let_in(&self.is_urgent, THREAD_FIRST_TRIES);
     }
 
     /// A number that changes with each [`acquire`](Self::acquire) while the lock is shared.
@@ -148,19 +155,19 @@ impl DomainLock {
     /// For the thread of ours: takes the lock, if it is [shared](Self::share), and free, or a call that is inside
     /// leaves soon. The next call waits meanwhile. `gives_up` is asked again and again.
     pub fn try_acquire_shared(&self, gives_up: impl Fn() -> bool) -> Option<Inside<'_>> {
-        let mut backoff = Backoff::default();
-        let mut wait = || {
+        let wait = |backoff: &mut Backoff| {
             backoff.pause();
             backoff.pauses() < SECOND_THREAD_TRIES && !gives_up()
         };
+        let mut backoff = Backoff::default();
         while self.has_waiter.load(Ordering::Relaxed) {
-            if !wait() {
+            if !wait(&mut backoff) {
                 // Not for ever: a thread may end while it waits. One that still waits says so again.
                 self.has_waiter.store(false, Ordering::Relaxed);
                 break;
             }
         }
-        let thread = Thread::current().0;
+        let (thread, mut backoff) = (Thread::current().0, Backoff::default());
         let has_come = loop {
             if self.word.take_if_free(thread) {
                 break true;
@@ -168,12 +175,13 @@ impl DomainLock {
             if self.word.is_unshared() {
                 break false;
             }
-            self.thread_waits.store(true, Ordering::Relaxed);
-            if !wait() {
-                break false;
+            self.is_urgent.store(true, Ordering::Relaxed);
+            if !wait(&mut backoff) {
+                // A call may wait for this thread to come in.
+                break self.word.take_if_free(thread);
             }
         };
-        self.thread_waits.store(false, Ordering::Relaxed);
+        self.is_urgent.store(false, Ordering::Relaxed);
         has_come.then(|| Inside(self))
     }
 
@@ -197,9 +205,13 @@ impl DomainLock {
                 break Err(Refusal::GivenUp);
             }
             self.has_waiter.store(true, Ordering::Relaxed);
+            if backoff.pauses() >= SPINS {
+                self.is_urgent.store(true, Ordering::Relaxed);
+            }
             backoff.pause();
         };
         self.has_waiter.store(false, Ordering::Relaxed);
+        self.is_urgent.store(false, Ordering::Relaxed);
         outcome
     }
 }
@@ -419,10 +431,10 @@ mod tests {
         }
     }
 
-    /// Without [`let_thread_in`](DomainLock::let_thread_in) they would be thousands.
+    /// Without [`give_right_of_way`](DomainLock::give_right_of_way) they would be thousands.
     #[test]
-    fn few_calls_come_in_while_the_thread_of_ours_waits() {
-        for needed in [true, false] {
+    fn few_calls_come_in_while_another_thread_waits() {
+        for (needed, is_call) in [(true, false), (false, false), (true, true)] {
             let (lock, is_over) = (&DomainLock::new(needed), &AtomicBool::new(false));
             let inside = lock.acquire(|| {}).unwrap();
             lock.share();
@@ -440,7 +452,11 @@ mod tests {
                         std::thread::yield_now();
                     }
                     let before = lock.calls();
-                    lock.try_acquire_shared(|| false).map(|_inside| lock.calls().wrapping_sub(before))
+                    let inside = match is_call {
+                        true => lock.acquire(|| {}).ok(),
+                        false => lock.try_acquire_shared(|| false),
+                    };
+                    inside.map(|_inside| lock.calls().wrapping_sub(before))
                 });
                 let calls = calls.collect();
                 is_over.store(true, Ordering::Relaxed);

@@ -5,8 +5,10 @@
 //! | who waits | for what | how |
 //! |---|---|---|
 //! | a call | for another thread inside the domain | [`SPINS`], then [`YIELDS`], then naps of [`LOCK_NAP`] |
-//! | the progress thread | for a call to leave the domain | [`SECOND_THREAD_TRIES`] of these, then another time |
-//! | a call | for that thread to come in first | [`THREAD_FIRST_TRIES`] of these |
+//! | the progress thread, `Always` | for the same | the same |
+//! | the same, `WhenLeft` | for calls that wait; for a call to leave | [`SECOND_THREAD_TRIES`] of these each |
+//! | a call, and `Always` | for a thread that has waited to come in first | [`THREAD_FIRST_TRIES`] of these |
+//! | a call that waits by entering again | for calls that wait to come in between | [`SECOND_THREAD_TRIES`] of these |
 //! | a call that injects | for credits | refused for up to [`INJECT_PATIENCE`] |
 //! | a read | for the rest of a message | [`WAITS_PER_POLL`] |
 //! | a blocking read | for a completion | [`POLLS_BEFORE_SLEEP`], then sleeps, [`SLEEP_MOST`] at a time |
@@ -26,7 +28,7 @@
 use std::time::Duration;
 
 /// Tries before a thread that waits for another one gives the processor away: a call is inside for less than a
-/// microsecond mostly, and this takes about as long.
+/// microsecond mostly, and this takes two or three.
 pub const SPINS: u32 = 100;
 /// Tries before it sleeps between two of them: the thread inside may have no processor, and gets one when others give
 /// theirs away; unless the thread that waits has a higher priority, to which the scheduler gives it back at once.
@@ -35,12 +37,12 @@ pub const YIELDS: u32 = SPINS + 400;
 pub const LOCK_NAP: Duration = Duration::from_micros(50);
 
 /// Tries before the progress thread (`WhenLeft`) gives up, and comes another time. These are as many as reach into the
-/// naps: a call that polls gives the processor away inside, so where many processes want a processor a call is inside
-/// nearly always, and only a nap gives it the time to leave.
+/// naps: the thread inside may have lost its processor there, and only a nap gives it the time to leave.
 pub const SECOND_THREAD_TRIES: u32 = YIELDS + 200;
 
-/// Tries for which a call waits outside while the progress thread waits for the lock: that has it in less than a
-/// microsecond if it runs, and if it waits for this processor, it gets it by the first yields.
+/// Tries for which a call waits outside while another thread has waited for the lock: that has it in less than a
+/// microsecond if it runs, and if it waits for this processor, it gets it by the first yields. If it naps, the call
+/// goes in, and the thread asks again.
 pub const THREAD_FIRST_TRIES: u32 = SPINS + 16;
 
 /// How long injected messages are refused that would have to wait for credits: many round trips between hosts. The
