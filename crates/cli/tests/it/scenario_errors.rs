@@ -54,6 +54,8 @@ const VALUES: &[Refused] = &[
 
 /// Values that do not fit together. The line is that of a field that the file has, whichever decides.
 const COMBINATIONS: &[Refused] = &[
+    Refused("[workload];operation = 'halo';mixed = true", 3, "[workload] mixed = true", &["not for halo", "remove"]),
+    Refused("[workload];operation = 'neighbor_alltoall';neighbours = 7", 3, "neighbours = 7", &["even", "such as 6"]),
     Refused("[flow];slots_per_peer = 3", 2, "[flow] slots_per_peer=3", &["[flow] credit_slots=2", "at least 4"]),
     Refused("[flow];credit_slots = 40", 2, "[flow] slots_per_peer=64", &["[flow] credit_slots=40", "at least 80"]),
     Refused(

@@ -214,7 +214,8 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
         "Of trees: children of a process on each level, and one" =>
             |d, t| d.radix = number_from(t, 2)?;
     "workload" "neighbours" "8"
-        "Of operation neighbor_alltoall: with how many others, drawn with the seed, each process exchanges messages; an even number" =>
+        "Of operation neighbor_alltoall: with how many others, drawn with the seed, each process exchanges messages; an even number, \
+         or with all others where there are no more" =>
             |d, t| d.neighbours = even(t)?;
     "workload" "bytes" "2 KiB" "Size of each message or block" => |d, t| d.benchmark.bytes = bytes(t)?;
     "workload" "repetitions" "3"

@@ -127,11 +127,10 @@ pub fn positive<T: Whole>(text: &str) -> Result<T, String> {
 
 /// A whole number from 2 on that is even.
 pub fn even(text: &str) -> Result<u32, String> {
-    let value: u32 = number_from(text, 2)?;
-    if value.is_multiple_of(2) {
-        Ok(value)
-    } else {
-        Err(format!("an even number is needed: {} or {}", value - 1, value.saturating_add(1)))
+    let value: u32 = number_from(text, 2).map_err(|_| "an even number from 2 to 4294967294 is needed".to_owned())?;
+    match value.is_multiple_of(2) {
+        true => Ok(value),
+        false => Err(format!("an even number is needed, such as {}", value - 1)),
     }
 }
 

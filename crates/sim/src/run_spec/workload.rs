@@ -263,6 +263,11 @@ impl JobDraft {
     /// Whether an operation can be done by those who take part, with blocks of this size.
     fn check_group(&self, operation: Operation, size: u32) -> Result<(), Refusal> {
         let (name, members) = (&self.operation, self.benchmark.active.unwrap_or(size));
+        if self.mixed && !matches!(operation, Operation::Alltoall(_) | Operation::Alltoallv(_)) {
+            let what =
+                format!("[workload] mixed = true is for alltoall and alltoallv, not for {name}: remove the field");
+            return Err(Refusal::new(&[("workload", "mixed"), ("workload", "operation")], what));
+        }
         let decided_by = [
             ("workload", "active"),
             ("network", "sizes"),
@@ -275,7 +280,10 @@ impl JobDraft {
                 "at least two processes"
             }
             Operation::MultiPingpong if members % 2 == 1 => "an even number of processes",
-            _ => return self.check_bytes(members),
+            _ => {
+                let (out, into) = operation.blocks(members);
+                return self.check_bytes(out.max(into) as u32);
+            }
         };
         let what = format!(
             "[workload] operation = {name} needs {needs}, and {members} would take part: change [workload] active, \
@@ -293,7 +301,9 @@ impl JobDraft {
         }
         let what = match blocks {
             1 => format!("[workload] bytes = {bytes} is too large: at most {most} are allowed"),
-            _ => format!("[workload] bytes = {bytes} is too large: with {blocks} processes at most {most} are allowed"),
+            _ => format!(
+                "[workload] bytes = {bytes} is too large: a buffer has {blocks} of it, and at most {most} are allowed"
+            ),
         };
         Err(Refusal::new(&[("workload", "bytes")], what))
     }

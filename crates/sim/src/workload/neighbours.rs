@@ -19,7 +19,7 @@ pub enum Neighbours {
     },
     /// The distances in the circle of all members are drawn once, for all members alike.
     Drawn {
-        /// The number of others of each member; an even number.
+        /// The number of others of each member, an even number; all others where there are no more than that.
         count: u32,
         /// Decides the distances.
         seed: u64,
@@ -31,20 +31,18 @@ const TAG: Tag = Tag(3);
 /// The random stream of distances.
 const DISTANCES: u64 = 0x6469_7374;
 
-/// The lengths of a grid of `size` points, the longest last. A length divides the number of points that are left, and
-/// is the largest that is no longer than the others can be.
+/// The lengths of a grid of `size` points, the shortest first: of all grids that there are, the one with the least sum.
 fn lengths(size: u32, dimensions: u32) -> Vec<u32> {
-    let mut left = size.max(1);
-    let mut lengths = Vec::with_capacity(dimensions as usize);
-    for others in (2..=dimensions).rev() {
-        let is_short = |length: &u32| length.checked_pow(others).is_some_and(|all| all <= left);
-        let divides = |length: &u32| left.is_multiple_of(*length);
-        let length = (1..).take_while(is_short).filter(divides).last().unwrap_or(1);
-        lengths.push(length);
-        left /= length;
-    }
-    lengths.push(left);
-    lengths
+    cubic(size.max(1), dimensions, 1)
+}
+
+/// The same, of lengths from `least` on.
+fn cubic(points: u32, dimensions: u32, least: u32) -> Vec<u32> {
+    let is_short = |length: &u32| length.checked_pow(dimensions).is_some_and(|all| all <= points);
+    let first =
+        (least..).take_while(|_| dimensions > 1).take_while(is_short).filter(|&length| points.is_multiple_of(length));
+    let grids = first.map(|length| [vec![length], cubic(points / length, dimensions - 1, length)].concat());
+    grids.min_by_key(|grid| grid.iter().map(|&length| u64::from(length)).sum::<u64>()).unwrap_or_else(|| vec![points])
 }
 
 impl Neighbours {
@@ -86,21 +84,20 @@ fn on_grid(member: u32, lengths: &[u32]) -> Vec<u32> {
     both.collect()
 }
 
-/// Different distances to others, as many as `count` says. None of them is another one the other way round.
+/// Different distances to others, as many as `count` says, or all there are. None of them is another one the other way
+/// round, and half of the circle, which is the same both ways, is among them only if all are.
 fn distances(size: u32, count: u32, seed: u64) -> Vec<u32> {
-    let half = size / 2;
-    let mut random = Random::stream(seed, DISTANCES);
-    if count.saturating_mul(2) >= half {
-        return Random::stream(seed, DISTANCES)
-            .permutation(half)
-            .into_iter()
-            .take(count as usize)
-            .map(|d| d + 1)
-            .collect();
+    let (both_ways, mut random) = (size.saturating_sub(1) / 2, Random::stream(seed, DISTANCES));
+    if count > both_ways {
+        return (1..=size / 2).collect();
+    }
+    if count.saturating_mul(2) >= both_ways {
+        let drawn = random.permutation(both_ways).into_iter().take(count as usize);
+        return drawn.map(|distance| distance + 1).collect();
     }
     let mut drawn = Vec::with_capacity(count as usize);
     while drawn.len() < count as usize {
-        let distance = 1 + random.below(half.into()) as u32;
+        let distance = 1 + random.below(both_ways.into()) as u32;
         if !drawn.contains(&distance) {
             drawn.push(distance);
         }
@@ -143,6 +140,7 @@ mod tests {
         assert_eq!(lengths(16_384, 3), [16, 32, 32]);
         assert_eq!(lengths(65_536, 2), [256, 256]);
         assert_eq!((lengths(24, 3), lengths(13, 2), lengths(1, 3)), (vec![2, 3, 4], vec![1, 13], vec![1, 1, 1]));
+        assert_eq!((lengths(108, 3), lengths(68, 3), lengths(12, 2)), (vec![3, 6, 6], vec![2, 2, 17], vec![3, 4]));
     }
 
     #[test]
@@ -167,8 +165,13 @@ mod tests {
                 }
             }
         }
-        assert_eq!(drawn(8).of(3, 100).len(), 8);
-        assert_eq!(drawn(40).of(3, 9).len(), 8, "all there are");
+        for (size, count, expected) in
+            [(100, 8, 8), (64, 8, 8), (4, 2, 2), (9, 8, 8), (10, 8, 8), (9, 40, 8), (10, 40, 9)]
+        {
+            for seed in 0..100 {
+                assert_eq!(Neighbours::Drawn { count, seed }.of(3, size).len(), expected, "{count} of {size}");
+            }
+        }
         assert_ne!(drawn(8).of(3, 100), Neighbours::Drawn { count: 8, seed: 6 }.of(3, 100));
     }
 }

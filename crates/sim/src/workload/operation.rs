@@ -76,7 +76,7 @@ struct Buffers {
 
 impl Operation {
     /// Blocks that a process sends and receives at most, per process of the group.
-    fn blocks(self, size: u32) -> (u64, u64) {
+    pub(crate) fn blocks(self, size: u32) -> (u64, u64) {
         let all = u64::from(size);
         match self {
             Operation::Alltoall(_) | Operation::Alltoallv(_) => (all, all),
