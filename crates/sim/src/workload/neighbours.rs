@@ -36,7 +36,13 @@ fn lengths(size: u32, dimensions: u32) -> Vec<u32> {
     cubic(size.max(1), dimensions, 1)
 }
 
-/// The same, of lengths from `least` on.
+/// Rows and columns of a matrix with `size` elements that is as square as it can be; no more rows than columns.
+pub fn square(size: u32) -> [u32; 2] {
+    let lengths = lengths(size, 2);
+    [lengths[0], lengths[1]]
+}
+
+/// The same as [`lengths`], of lengths from `least` on.
 fn cubic(points: u32, dimensions: u32, least: u32) -> Vec<u32> {
     let is_short = |length: &u32| length.checked_pow(dimensions).is_some_and(|all| all <= points);
     let first =

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::random::Random;
 use crate::task::{Sender, Tag};
 use crate::workload::Communicator;
+use crate::workload::neighbours::square;
 
 /// Who sends to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +70,7 @@ impl Traffic {
                 (0..size).map(|me| (0..messages).map(|i| (me + 1 + i % (size - 1)) % size).collect()).collect()
             }
             Pattern::Transpose => {
-                let columns = (1..=size)
-                    .filter(|divisor| size.is_multiple_of(*divisor))
-                    .find(|&divisor| divisor * divisor >= size);
-                let columns = columns.unwrap_or(size);
-                let rows = size / columns;
+                let [rows, columns] = square(size);
                 let mirror = |me: u32| me % columns * rows + me / columns;
                 let count = |me| if mirror(me) == me { 0 } else { messages as usize };
                 (0..size).map(|me| vec![mirror(me); count(me)]).collect()
