@@ -355,7 +355,7 @@ fn lack_for_a_minute(take_all: impl FnOnce(), remedy: &str) {
     let told = || std::mem::take(&mut *TOLD.lock().unwrap());
     take_all();
     let try_after = |link: &mut ShmLink, seconds: u64| {
-        link.peers[to.0 as usize].hindrance.pretend_to_have_lasted(std::time::Duration::from_secs(seconds));
+        link.peers[to.0 as usize].connect_retry.pretend_to_have_lasted(std::time::Duration::from_secs(seconds));
         link.peers[to.0 as usize].connect_at = tidegate_flow::Instant::from_nanos(1);
         write(link, to, &packet(1))
     };
