@@ -278,7 +278,7 @@ fn insist(link: &mut ShmLink, to: PeerId) -> Option<String> {
 
 #[test]
 fn a_place_that_becomes_free_while_somebody_looks_for_one_is_found_at_the_next_try() {
-    const NEWCOMERS: usize = 2000;
+    const NEWCOMERS: usize = 800;
     let folder = folder();
     let mut a = link_for_one(&folder);
     let (address, is_over) = (a.address(), std::sync::atomic::AtomicBool::new(false));
