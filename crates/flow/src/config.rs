@@ -246,9 +246,15 @@ impl Config {
         Ok(Regions { mailbox: slots, data: slots, credit: 0, quota: slots.checked_div(self.peers).unwrap_or(0) })
     }
 
-    /// The regions when the data region has `data` slots in all instead of `slots_per_peer − credit_slots` per peer:
-    /// peers that are reached through another path use no slots, and their share goes to the others (P §7.2), which
-    /// rarely divides evenly. Buffers are not slots: schemes that lend buffers have as many as before.
+    /// The regions when the data region has `data` slots in all instead of `slots_per_peer − credit_slots` per peer,
+    /// for explorers: the smallest worlds in which something is stolen have slots that do not divide evenly. Buffers
+    /// are not slots: schemes that lend buffers have as many as before.
+    ///
+    /// The product has no use for it. P §7.2 gives the share of peers that are reached through shared memory to the
+    /// others; but an endpoint learns which path leads to a peer at the first contact, when its mailboxes have their
+    /// size. Instead each path has a mailbox of its own with room for all: a packet of a neighbour never takes a slot
+    /// from a peer on another host.
+    #[doc(hidden)]
     pub fn regions_with_data(&self, data: u32) -> Result<Regions, ConfigError> {
         let even = self.regions()?;
         if self.scheme.lends().posts_buffers() {

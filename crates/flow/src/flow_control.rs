@@ -38,7 +38,8 @@ impl FlowControl {
     }
 
     /// The initial state of an endpoint whose data region has `data` slots in all, whatever `config.slots_per_peer`
-    /// makes of it: see [`Config::regions_with_data`].
+    /// makes of it, for explorers: see [`Config::regions_with_data`].
+    #[doc(hidden)]
     pub fn with_data_region(config: &Config, data: u32) -> Result<Self, ConfigError> {
         Ok(FlowControl { scheme: Chosen::new(config, config.regions_with_data(data)?) })
     }
