@@ -3,6 +3,7 @@
 //! Fields are those of a file for `tidegate sim`, with their sections; `docs/add-a-figure.md` says what stands beside
 //! them. A single value of a variant (`processes = 1024`) is a further name of it, and counts as an axis of its own.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
@@ -55,6 +56,14 @@ impl fmt::Display for Absent {
     }
 }
 
+/// The points of each kind of runs, by its name.
+pub type Grids = BTreeMap<String, Vec<Place>>;
+
+/// All cases of some grids: of each point its own, and the one that it is compared with.
+pub fn cases(grids: &Grids) -> Vec<Case> {
+    grids.values().flatten().flat_map(|place| [&place.case, &place.reference]).flatten().cloned().collect()
+}
+
 const OTHERS: [&str; 7] = ["variants", "reference", "skip", "except", "where", "quick", "smallest"];
 
 /// All points of one kind of runs in a form, in the order of the axes, the last of which changes fastest.
@@ -65,7 +74,7 @@ pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Vec<Place>, BadFi
             merge(&mut merged, changes);
         }
     }
-    places(&merged).map_err(|error| BadFigure(format!("[runs.{name}]: {error}")))
+    places(&merged).map_err(|error| BadFigure(format!("`[runs.{name}]`: {error}")))
 }
 
 fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
@@ -109,7 +118,10 @@ fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
             Ok(_) => is_any(&too_long)?.then_some(Absent::NotRun),
         };
         if place.absent.is_none() {
-            let refused = |error: ScenarioError, fields: &Table| format!("{}: {fields}", error.what);
+            let refused = |error: ScenarioError, fields: &Table| {
+                let line = error.line.and_then(|line| fields.to_string().lines().nth(line - 1).map(str::to_owned));
+                error.what + &line.map_or(String::new(), |line| format!(" (`{line}`)"))
+            };
             place.case = Some(found.map_err(|error| refused(error, &fields))?);
             if !reference.is_empty() {
                 merge(&mut fields, &reference);
@@ -185,7 +197,7 @@ fn computed_keys(function: &str, fields: &Table, mut keys: Keys) -> Result<Keys,
 fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
     let mut axes = Vec::new();
     for (name, list) in table.get("variants").and_then(Value::as_table).into_iter().flatten() {
-        let list = list.as_array().ok_or_else(|| format!("variants.{name} is a list of tables"))?;
+        let list = list.as_array().ok_or_else(|| format!("variants.`{name}` is a list of tables"))?;
         let choices: Result<Vec<Choice>, BadFigure> = list.iter().map(|variant| choice(name, variant)).collect();
         axes.push((name.clone(), choices?));
     }
@@ -193,7 +205,7 @@ fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
         for (name, value) in fields {
             let Value::Array(values) = value else { continue };
             let choice = |value: &Value| {
-                let missing = || format!("{section}.{name}: a list of single values is needed");
+                let missing = || format!("{section}.`{name}`: a list of single values is needed");
                 let key = Key::new(scalar(value).ok_or_else(missing)?);
                 let field = Table::from_iter([(name.clone(), value.clone())]);
                 let fields = Table::from_iter([(section.clone(), Value::Table(field))]);
@@ -207,7 +219,8 @@ fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
 
 fn choice(axis: &str, variant: &Value) -> Result<Choice, BadFigure> {
     let table = variant.as_table().ok_or_else(|| format!("variants.{axis} is a list of tables"))?;
-    let name = table.get("name").and_then(scalar).ok_or_else(|| format!("each of variants.{axis} has a `name`"))?;
+    let name =
+        table.get("name").and_then(scalar).ok_or_else(|| format!("each of variants.`{axis}` has a field name"))?;
     let others = table.iter().filter(|(label, _)| *label != "name");
     let labels = others.filter_map(|(label, value)| {
         let key = Key { of: Some(axis.to_owned()), ..Key::new(scalar(value)?) };
@@ -296,7 +309,7 @@ mod tests {
         assert_eq!(most(Scale::Full), [[1, 100], [200, 1000]]);
         assert_eq!(most(Scale::Smallest), [[1, 100], [20, 1000]]);
         let unknown = toml::from_str(&text.replace("scheme.growing", "scheme.grown")).unwrap();
-        assert!(read("one", &unknown, Scale::Smallest).err().unwrap().0.contains("has a `name`"));
+        assert!(read("one", &unknown, Scale::Smallest).err().unwrap().0.contains("has a field name"));
     }
 
     #[test]
@@ -310,6 +323,6 @@ mod tests {
         let found: Vec<&str> = grid.iter().map(|place| place.keys["by_equation"].text.as_str()).collect();
         assert_eq!(found, ["57", "49"]);
         let unknown = toml::from_str("computed = \"slots\"").unwrap();
-        assert!(read("pairs", &unknown, Scale::Full).err().unwrap().0.contains("special/ has no slots"));
+        assert!(read("pairs", &unknown, Scale::Full).err().unwrap().0.contains("special/ has no function `slots`"));
     }
 }

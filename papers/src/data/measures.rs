@@ -106,7 +106,7 @@ pub fn value(run: &Measurement, name: &str) -> Result<f64, BadFigure> {
     }
     let known = PLAIN.iter().map(|(known, _)| *known).chain(SHORT.iter().map(|(known, _)| *known));
     let known = known.chain(Counter::ALL.iter().map(|counter| counter.name()));
-    Err(BadFigure(format!("nothing that is measured is called {name}{}", did_you_mean(name, known))))
+    Err(BadFigure(format!("nothing that is measured is called `{name}`{}", did_you_mean(name, known))))
 }
 
 /// The numbers that processes noted, over those of the same processes in the reference: `mean.LABEL` or `most.LABEL`.

@@ -44,21 +44,27 @@ fn the_figure_of_the_chapter_is_listed_and_run() {
     }
 }
 
+/// Changes the chapter's figure, and returns what the program, with these arguments, says of it on standard error: it
+/// fails, names the file and the line of the change, and runs nothing.
+#[track_caller]
+fn refused(arguments: &[&str], from: &str, to: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let file = folder.path().join("example/fig1.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let line = 1 + text[..text.find(from).unwrap()].matches('\n').count();
+    fs::write(&file, text.replacen(from, to, 1)).unwrap();
+    let output = paper(folder.path(), arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{to}: {said}");
+    assert!(said.contains("fig1.toml") && said.contains(&format!("line {line}")), "line {line}: {said}");
+    assert!(output.stdout.is_empty() && !said.contains(" to do"), "{said}");
+    said
+}
+
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_is_near() {
-    let folder = tempfile::tempdir().unwrap();
-    let figure = folder.path().join("example/fig1.toml");
-    let said = |from: &str, to: &str| {
-        written(folder.path());
-        let text = fs::read_to_string(&figure).unwrap();
-        assert!(text.contains(from), "{from}");
-        fs::write(&figure, text.replace(from, to)).unwrap();
-        let output = paper(folder.path(), &["E-fig1", "--smallest"]);
-        assert!(!output.status.success(), "{to}: {output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("fig1.toml"), "{said}");
-        said
-    };
+    let said = |from: &str, to: &str| refused(&["E-fig1", "--smallest"], from, to);
     assert!(said("title = \"Static credits", "titel = \"Static credits").contains("titel"));
     assert!(said("scheme = \"static\"", "scheme = \"statick\"").contains("did you mean static?"));
     assert!(said("slots_per_peer = [4,", "slots_per_peers = [4,").contains("did you mean slots_per_peer?"));
@@ -68,6 +74,52 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_is_near() {
         said("perhaps = \"Work for credits\"", "perhaps = \"Work on credits\"")
             .contains("did you mean Work for credits?")
     );
+    assert!(said("bytes = 256", "bytes = \"many\"").contains("[workload] bytes = many"));
+    assert!(said("repetitions = 20", "repetition = 20").contains("did you mean repetitions?"));
+    assert!(said("reference = { flow.scheme", "reference = { flow.schema").contains("did you mean scheme?"));
+}
+
+#[test]
+fn a_selection_that_no_form_has_is_refused_before_anything_is_run() {
+    let said = |from: &str, to: &str| refused(&["E-fig1", "--smallest"], from, to);
+    let claim = "claim `With 8 it costs more than with 16.`: `values.few`: ";
+    let (few, missing) = ("slots_per_peer = 8 }", said("slots_per_peer = 8 }", "slots_per_peer = 9 }"));
+    assert!(
+        missing.contains(&format!("{claim}no point has `slots_per_peer = 9`, in any form; there are 4, 8, 16, 64")),
+        "{missing}"
+    );
+    assert!(
+        said(few, "slots_per_per = 8 }").contains("there is no axis `slots_per_per`: did you mean slots_per_peer?")
+    );
+    let series = said("x = \"slots_per_peer\" }", "x = \"slots_per_peer\", where = { slots_per_peer = \"> 64\" } }");
+    assert!(series.contains("picture `fig1`: series `static`: no point has `slots_per_peer = \"> 64\"`"), "{series}");
+}
+
+#[test]
+fn a_claim_on_points_of_another_form_is_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let file = folder.path().join("example/fig1.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let reduced = "[runs.pingpong.quick]\nflow.slots_per_peer = [16, 64]\n";
+    fs::write(&file, text.replace("[runs.pingpong.quick]\n", reduced)).unwrap();
+    let output = paper(folder.path(), &["E-fig1", "--smallest"]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && shown.contains(" 0 implied, 1 not run"), "{shown}");
+    assert!(shown.contains("This form has no runs that could tell."), "{shown}");
+}
+
+#[test]
+fn words_of_claims_and_braces_are_checked_without_a_run() {
+    let read = |from: &str, to: &str| refused(&["--list"], from, to);
+    assert!(read("enough below 3", "enough bellow 3").contains("none of the judges below, above"));
+    assert!(read("few above more", "few above moer").contains("there is no value `moer`: did you mean more?"));
+    assert!(read("{few:.1} % with 8", "{fews:.1} % with 8").contains("there is no value `fews`: did you mean few?"));
+    assert!(read("perhaps = ", "only = \"half\"\nperhaps = ").contains("full, quick or smallest is needed"));
+    // Axes are known when the runs are.
+    let checked = |from: &str, to: &str| refused(&["E-fig1", "--list"], from, to);
+    assert!(checked("of 256 bytes\"", "of {bytes} bytes\"").contains("bytes is none"));
+    assert!(checked("name = \"static\"", "name = \"{scheme}\"").contains("scheme is none"));
 }
 
 /// Pages and pictures below a folder.
