@@ -122,6 +122,50 @@ fn words_of_claims_and_braces_are_checked_without_a_run() {
     assert!(checked("name = \"static\"", "name = \"{scheme}\"").contains("scheme is none"));
 }
 
+#[test]
+fn places_letters_and_ids_are_given_once() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let [paper_file, figure] = ["other/paper.toml", "other/fig1.toml"].map(|name| folder.path().join(name));
+    fs::create_dir(folder.path().join("other")).unwrap();
+    for name in ["paper.toml", "fig1.toml", "fig1.md"] {
+        fs::copy(folder.path().join("example").join(name), folder.path().join("other").join(name)).unwrap();
+    }
+    let said = || {
+        let output = paper(folder.path(), &["--list"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let change = |file: &Path, from: &str, to: &str| {
+        fs::write(file, fs::read_to_string(file).unwrap().replace(from, to)).unwrap();
+    };
+    let both =
+        |said: &str, file: &str| ["example", "other"].iter().all(|name| said.contains(&format!("{name}/{file}")));
+    let place = said();
+    assert!(both(&place, "paper.toml") && place.contains("place = 6 is that of"), "{place}");
+    change(&paper_file, "place = 6", "place = 7");
+    let letter = said();
+    assert!(both(&letter, "paper.toml") && letter.contains("letter = \"E\" is that of"), "{letter}");
+    change(&paper_file, "\"E\"", "\"F\"");
+    let id = said();
+    assert!(both(&id, "fig1.toml") && id.contains("id = \"E-fig1\" is that of"), "{id}");
+    change(&figure, "E-fig1", "F-fig1");
+    assert!(paper(folder.path(), &["--list"]).status.success());
+}
+
+#[test]
+fn a_missing_file_is_named_with_the_remedy() {
+    for (name, remedy) in
+        [("fig1.md", "create it with the heading"), ("fig1.toml", "write it, or take \"fig1\" out of")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path());
+        fs::remove_file(folder.path().join("example").join(name)).unwrap();
+        let said = String::from_utf8(paper(folder.path(), &["--list"]).stderr).unwrap();
+        assert!(said.contains(&format!("example/{name} is missing: {remedy}")), "{said}");
+    }
+}
+
 /// Pages and pictures below a folder.
 fn shown(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let below = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
