@@ -3,7 +3,7 @@
 //! backticks, so that [`Figure::located`] finds their line.
 
 use super::definition::{ClaimOf, Definition, Numbers, TableOf, ValueOf};
-use super::points::Points;
+use super::points::{Points, grouped};
 use super::select::{is_chosen, shown};
 use super::text::{self, Named};
 use super::{BadFigure, Figure, each, grid, judge, tables};
@@ -62,14 +62,13 @@ impl Figure {
             for scale in Scale::ALL {
                 let grids = self.grids(scale)?;
                 let runs = grid::cases(&grids).iter().map(|_| Runs::none()).collect();
-                forms.push(Points::new(&grids, runs));
+                // With any number of seeds, so that claims which compare seeds are judged, too.
+                forms.push(Points::new(&grids, runs, scale, u32::MAX));
             }
             for (whose, numbers) in self.selections() {
                 has_points(&forms, &numbers).map_err(|error| BadFigure(format!("{whose}: {error}")))?;
             }
-            // With any number of seeds, so that claims which compare seeds are judged, too.
-            let shown = |(points, scale)| self.shown(points, scale, u32::MAX).map(drop);
-            forms.iter().zip(Scale::ALL).try_for_each(shown)
+            forms.iter().try_for_each(|points| self.shown(points).map(drop))
         };
         check().map_err(|error| self.located(error))
     }
@@ -142,21 +141,14 @@ fn has_points(forms: &[Points], numbers: &Numbers) -> Result<(), BadFigure> {
         if !points.places(runs.as_deref(), selection)?.is_empty() {
             return Ok(());
         }
-        all.extend(points.of(runs.as_deref())?.iter().map(|point| &point.keys));
+        all.extend(points.of(runs.as_deref())?);
     }
     for (axis, wanted) in selection {
         let one = [(axis.clone(), wanted.clone())].into();
-        let mut known: Vec<&str> = Vec::new();
-        let mut has_it = false;
-        for keys in &all {
-            has_it |= is_chosen(keys, &one)?;
-            let text = keys[axis].text.as_str();
-            if !known.contains(&text) {
-                known.push(text);
-            }
-        }
-        if !has_it {
-            let known = known.join(", ");
+        let values = grouped(all.clone(), std::slice::from_ref(axis))?;
+        let have_it = values.iter().map(|(_, points)| is_chosen(&points[0].keys, &one));
+        if !have_it.collect::<Result<Vec<bool>, _>>()?.contains(&true) {
+            let known = values.iter().map(|(value, _)| value.as_str()).collect::<Vec<_>>().join(", ");
             return Err(BadFigure(format!("no point has `{axis} = {wanted}`, in any form; there are {known}")));
         }
     }

@@ -1,9 +1,8 @@
 //! What becomes of a figure's claims.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 
-use super::definition::{ClaimOf, Numbers, ValueOf};
+use super::definition::{ClaimOf, Numbers, ValueOf, Values};
 use super::points::Points;
 use super::text;
 use super::{BadFigure, Figure, judge, known};
@@ -27,14 +26,9 @@ impl ClaimOf {
 }
 
 impl Figure {
-    pub(super) fn facts(&self, points: &Points, scale: Scale, seeds: u32) -> Result<Vec<Fact>, BadFigure> {
-        let fact = |claim: &ClaimOf| self.fact(claim, points, scale, seeds).map_err(|error| claim.bad(&error));
-        self.definition.claims.iter().map(fact).collect()
-    }
-
-    fn fact(&self, claim: &ClaimOf, points: &Points, scale: Scale, seeds: u32) -> Result<Fact, BadFigure> {
-        let is_reduced = scale != Scale::Full;
-        let (verdict, here) = self.judged(claim, points, scale, seeds)?;
+    pub(super) fn fact(&self, claim: &ClaimOf, points: &Points) -> Result<Fact, BadFigure> {
+        let is_reduced = points.scale != Scale::Full;
+        let (verdict, here) = self.judged(claim, points)?;
         let reduced = claim.reduced.as_ref().filter(|_| is_reduced);
         let paper = reduced.map(|of| &of.paper).filter(|paper| !paper.is_empty()).unwrap_or(&claim.paper);
         Ok(Fact {
@@ -49,16 +43,10 @@ impl Figure {
         })
     }
 
-    fn judged(
-        &self,
-        claim: &ClaimOf,
-        points: &Points,
-        scale: Scale,
-        seeds: u32,
-    ) -> Result<(Verdict, String), BadFigure> {
+    fn judged(&self, claim: &ClaimOf, points: &Points) -> Result<(Verdict, String), BadFigure> {
         let not_run = || Ok((Verdict::NotRun, String::new()));
-        let is_of_form = claim.only.is_empty() || claim.only == scale.name();
-        if claim.holds.is_empty() || !is_of_form || seeds < claim.seeds {
+        let is_of_form = claim.only.is_empty() || claim.only == points.scale.name();
+        if claim.holds.is_empty() || !is_of_form || points.seeds < claim.seeds {
             return not_run();
         }
         let is_missing = Cell::new(false);
@@ -88,7 +76,7 @@ impl Figure {
     }
 
     pub(super) fn filled(&self, text: &str, points: &Points) -> Result<String, BadFigure> {
-        text::filled(text, &|name| points.value(self.value_of(&BTreeMap::new(), name)?))
+        text::filled(text, &|name| points.value(self.value_of(&Values::new(), name)?))
     }
 
     /// Why an outcome is as it is.
@@ -101,11 +89,7 @@ impl Figure {
     }
 
     /// A value of a claim, or one that all claims have.
-    pub(super) fn value_of<'a>(
-        &'a self,
-        own: &'a BTreeMap<String, ValueOf>,
-        name: &str,
-    ) -> Result<&'a ValueOf, BadFigure> {
+    pub(super) fn value_of<'a>(&'a self, own: &'a Values, name: &str) -> Result<&'a ValueOf, BadFigure> {
         match self.definition.values.get(name) {
             Some(of) if !own.contains_key(name) => Ok(of),
             _ => known(own, "value", name),

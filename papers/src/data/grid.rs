@@ -79,7 +79,7 @@ pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Vec<Place>, BadFi
 
 fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
     let axes = axes(runs)?;
-    let reference = of_reference(runs);
+    let reference = fixed(&parsed(runs, "reference")?);
     let (skipped, too_long): (Vec<Selection>, Vec<Selection>) = (parsed(runs, "skip")?, parsed(runs, "too_long")?);
     let exceptions: Vec<Table> = parsed(runs, "except")?;
     let (unfit, computed): (String, String) = (parsed(runs, "unfit")?, parsed(runs, "computed")?);
@@ -108,7 +108,12 @@ fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
         }
         let mut place = Place { keys: keys.clone(), case: None, reference: None, absent: None };
         if !computed.is_empty() {
-            place.keys = computed_keys(&computed, &fields, keys)?;
+            // Its single fields are keys, too, and all that a function of `special/` makes of these.
+            for (name, value) in sections(&fields).flat_map(|(_, fields)| fields) {
+                place.keys.entry(name.clone()).or_insert_with(|| Key::new(scalar(value).unwrap_or_default()));
+            }
+            let found = crate::special::point(&computed, &place.keys)?;
+            place.keys.extend(found.into_iter().map(|(name, text)| (name.to_owned(), Key::new(text))));
             places.push(place);
             continue;
         }
@@ -137,7 +142,7 @@ fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
 /// A value of some type; the default where there is none.
 fn parsed<T: DeserializeOwned + Default>(table: &Table, name: &str) -> Result<T, BadFigure> {
     let Some(value) = table.get(name) else { return Ok(T::default()) };
-    value.clone().try_into().map_err(|error: toml::de::Error| BadFigure(format!("{name}: {}", error.message())))
+    value.clone().try_into().map_err(|error: toml::de::Error| BadFigure(format!("`{name}`: {}", error.message())))
 }
 
 /// Tables are merged, with variants by their names too; everything else is replaced.
@@ -179,25 +184,12 @@ fn fixed(table: &Table) -> Table {
     sections(table).map(|(section, fields)| (section.clone(), Value::Table(single(fields)))).collect()
 }
 
-fn of_reference(table: &Table) -> Table {
-    table.get("reference").and_then(Value::as_table).map(fixed).unwrap_or_default()
-}
-
-/// The keys of a combination, its single fields, and what a function of `special/` makes of them.
-fn computed_keys(function: &str, fields: &Table, mut keys: Keys) -> Result<Keys, BadFigure> {
-    for (name, value) in sections(fields).flat_map(|(_, fields)| fields) {
-        keys.entry(name.clone()).or_insert_with(|| Key::new(scalar(value).unwrap_or_default()));
-    }
-    let found = crate::special::point(function, &keys)?;
-    keys.extend(found.into_iter().map(|(name, text)| (name.to_owned(), Key::new(text))));
-    Ok(keys)
-}
-
 /// The axes by name: named variants first, in the order of the file, then lists.
 fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
     let mut axes = Vec::new();
-    for (name, list) in table.get("variants").and_then(Value::as_table).into_iter().flatten() {
-        let list = list.as_array().ok_or_else(|| format!("variants.`{name}` is a list of tables"))?;
+    let variants: Table = parsed(table, "variants")?;
+    for name in variants.keys() {
+        let list: Vec<Table> = parsed(&variants, name)?;
         let choices: Result<Vec<Choice>, BadFigure> = list.iter().map(|variant| choice(name, variant)).collect();
         axes.push((name.clone(), choices?));
     }
@@ -217,8 +209,7 @@ fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
     Ok(axes)
 }
 
-fn choice(axis: &str, variant: &Value) -> Result<Choice, BadFigure> {
-    let table = variant.as_table().ok_or_else(|| format!("variants.{axis} is a list of tables"))?;
+fn choice(axis: &str, table: &Table) -> Result<Choice, BadFigure> {
     let name =
         table.get("name").and_then(scalar).ok_or_else(|| format!("each of variants.`{axis}` has a field name"))?;
     let others = table.iter().filter(|(label, _)| *label != "name");
@@ -226,7 +217,7 @@ fn choice(axis: &str, variant: &Value) -> Result<Choice, BadFigure> {
         let key = Key { of: Some(axis.to_owned()), ..Key::new(scalar(value)?) };
         Some((label.clone(), key))
     });
-    let (fields, reference) = (fixed(table), of_reference(table));
+    let (fields, reference) = (fixed(table), fixed(&parsed(table, "reference")?));
     Ok(Choice { key: Key::new(name), labels: labels.collect(), fields, reference })
 }
 

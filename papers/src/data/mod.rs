@@ -119,8 +119,8 @@ impl Figure {
         let setup = |error: BadFigure| SimulationError::Setup(self.located(error).0);
         let grids = self.grids(workshop.scale).map_err(setup)?;
         let cases = grid::cases(&grids);
-        let points = Points::new(&grids, workshop.run(&cases)?);
-        let mut found = self.shown(&points, workshop.scale, workshop.seeds).map_err(setup)?;
+        let points = Points::new(&grids, workshop.run(&cases)?, workshop.scale, workshop.seeds);
+        let mut found = self.shown(&points).map_err(setup)?;
         // Noise interrupts processes, and is nothing to runs without.
         found.noise_percent = if cases.iter().any(Case::has_processes) { workshop.noise_percent } else { 0.0 };
         Ok(found)
@@ -136,16 +136,18 @@ impl Figure {
         self.grids(scale).map(|grids| grid::cases(&grids)).map_err(|error| self.located(error))
     }
 
-    fn shown(&self, points: &Points, scale: Scale, seeds: u32) -> Result<Report, BadFigure> {
-        let Definition { id, title, section, pictures, tables, .. } = &self.definition;
+    fn shown(&self, points: &Points) -> Result<Report, BadFigure> {
+        let Definition { id, title, section, pictures, tables, claims, .. } = &self.definition;
         let mut report = Report {
             id: id.clone(),
             title: title.clone(),
             section: section.clone(),
-            setup: self.setup(scale.changes()),
-            facts: self.facts(points, scale, seeds)?,
+            setup: self.setup(points.scale.changes()),
             ..Report::default()
         };
+        for claim in claims {
+            report.facts.push(self.fact(claim, points).map_err(|error| claim.bad(&error))?);
+        }
         for picture in pictures {
             for runs in each(&picture.runs_each, None) {
                 let drawn = pictures::drawn(picture, runs.as_ref(), points);

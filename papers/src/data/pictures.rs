@@ -3,7 +3,7 @@
 use tidegate_sim::{Estimate, FlowChoice};
 
 use super::BadFigure;
-use super::definition::{Numbers, PictureOf, SeriesOf};
+use super::definition::{PictureOf, SeriesOf};
 use super::points::{Point, Points, abscissa, combinations, grouped, named, titled};
 use super::select::{Keys, both, key, selecting};
 use crate::report::{self, Figure, REFERENCE, Series, SeriesKind};
@@ -19,14 +19,12 @@ pub fn drawn(picture: &PictureOf, runs: Option<&String>, points: &Points) -> Res
             places.extend(points.places(of.numbers.runs.as_deref(), &of.numbers.r#where)?);
         }
         let groups = combinations(places, &picture.series_by)?;
-        repeated = groups
-            .iter()
-            .flat_map(|group| repeated.iter().map(move |of| (group, of)))
-            .map(|(group, of)| {
-                let selection = both(&of.numbers.r#where, &selecting(group));
-                SeriesOf { numbers: Numbers { r#where: selection, ..of.numbers.clone() }, ..of.clone() }
-            })
-            .collect();
+        let of_group = |group: &Keys| {
+            let mut series = repeated.clone();
+            series.iter_mut().for_each(|of| of.numbers.r#where = both(&of.numbers.r#where, &selecting(group)));
+            series
+        };
+        repeated = groups.iter().flat_map(of_group).collect();
     }
     let (mut series, mut all, mut categories) = (Vec::new(), Vec::new(), Vec::new());
     for of in &repeated {

@@ -12,7 +12,7 @@ use super::select::{Key, Keys, Take, is_chosen, joined, key, shown};
 use super::text::Named;
 use super::{BadFigure, expression, known};
 use crate::run::Case;
-use crate::workshop::Runs;
+use crate::workshop::{Runs, Scale};
 
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -35,15 +35,21 @@ impl Point {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Points(BTreeMap<String, Vec<Point>>);
+/// The points of a form, by the name of their runs.
+#[derive(Clone, Debug)]
+pub struct Points {
+    by_runs: BTreeMap<String, Vec<Point>>,
+    pub scale: Scale,
+    /// With how many seeds each of them was run.
+    pub seeds: u32,
+}
 
 impl Points {
     /// The points of grids, with the runs of their cases in the order of [`cases`](super::grid::cases).
-    pub fn new(grids: &Grids, runs: Vec<Runs>) -> Self {
+    pub fn new(grids: &Grids, runs: Vec<Runs>, scale: Scale, seeds: u32) -> Self {
         let mut runs = runs.into_iter();
         let mut next = || runs.next().expect("a result for every case");
-        let mut points = BTreeMap::new();
+        let mut by_runs = BTreeMap::new();
         for (name, grid) in grids {
             let of = grid.iter().map(|place| Point {
                 keys: place.keys.clone(),
@@ -53,16 +59,16 @@ impl Points {
                 is_computed: place.case.is_none() && place.absent.is_none(),
                 absent: place.absent,
             });
-            points.insert(name.clone(), of.collect());
+            by_runs.insert(name.clone(), of.collect());
         }
-        Points(points)
+        Points { by_runs, scale, seeds }
     }
 
     /// All points of a grid; of the only one, if none is named.
     pub fn of(&self, runs: Option<&str>) -> Result<&[Point], BadFigure> {
-        match (runs, self.0.len()) {
-            (Some(name), _) => known(&self.0, "runs", name).map(Vec::as_slice),
-            (None, 1) => Ok(self.0.values().next().map_or(&[], Vec::as_slice)),
+        match (runs, self.by_runs.len()) {
+            (Some(name), _) => known(&self.by_runs, "runs", name).map(Vec::as_slice),
+            (None, 1) => Ok(self.by_runs.values().next().map_or(&[], Vec::as_slice)),
             (None, _) => Err("there are several kinds of runs: say which are meant with runs = \"NAME\"".into()),
         }
     }
@@ -239,8 +245,8 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
     if point.is_computed {
         return Ok(key(&point.keys, name)?.number.unwrap_or(f64::NAN));
     }
-    match measures::written_out(name) {
-        Some(whole) => expression::number(whole, &|name| measured(point, beside, seed, name)),
+    match measures::SHORT.iter().find(|(short, _)| *short == name) {
+        Some((_, whole)) => expression::number(whole, &|name| measured(point, beside, seed, name)),
         None => of(&point.runs, name),
     }
 }
@@ -273,7 +279,8 @@ pub mod tests {
                 absent: None,
             }
         };
-        Points(BTreeMap::from([("all".to_owned(), each.iter().map(point).collect())]))
+        let by_runs = BTreeMap::from([("all".to_owned(), each.iter().map(point).collect())]);
+        Points { by_runs, scale: Scale::Full, seeds: 1 }
     }
 
     fn value(text: &str) -> Named {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use tidegate_sim::Estimate;
 
+use super::BadFigure;
 use super::definition::{ColumnOf, Numbers, Selection, TableOf, TotalOf};
 use super::points::{Points, combinations, named, place, replaced, titled};
 use super::select::{Keys, both, key, selecting};
 use super::text::{self, Named, printed};
-use super::{BadFigure, expression};
 use crate::report::Table;
 
 /// The table with its cells; `text` puts the figure's values into one.
@@ -135,11 +135,9 @@ impl Column<'_> {
         }
         let chosen = points.chosen(self.numbers.runs.as_deref(), &both(&self.numbers.r#where, place))?;
         let Some(first) = chosen.first() else { return Ok(String::new()) };
-        let missing = |name: &str| BadFigure(format!("there is neither a value nor an axis `{name}`"));
-        let value = |name: &str| values.get(name).copied().ok_or_else(|| missing(name));
-        let lookup = |of: &str| {
-            let number = expression::number(of, &value)?;
-            Ok(Named { keys: Vec::new(), numbers: vec![number] })
+        let lookup = |name: &str| match values.get(name) {
+            Some(number) => Ok(Named { keys: Vec::new(), numbers: vec![*number] }),
+            None => Err(BadFigure(format!("there is neither a value nor an axis `{name}`"))),
         };
         text::filled(&replaced(&self.of.text, &first.keys), &lookup)
     }
