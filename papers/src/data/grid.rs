@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
-use tidegate_sim::run_spec::ScenarioError;
+use tidegate_sim::run_spec::{ScenarioError, did_you_mean};
 use toml::{Table, Value};
 
 use super::BadFigure;
@@ -64,7 +64,9 @@ pub fn cases(grids: &Grids) -> Vec<Case> {
     grids.values().flatten().flat_map(|place| [&place.case, &place.reference]).flatten().cloned().collect()
 }
 
+/// Tables that are no sections of a run; and fields that are no tables.
 const OTHERS: [&str; 7] = ["variants", "reference", "skip", "except", "where", "quick", "smallest"];
+const FIELDS: [&str; 6] = ["with", "skip", "too_long", "except", "unfit", "computed"];
 
 /// All points of one kind of runs in a form, in the order of the axes, the last of which changes fastest.
 pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Vec<Place>, BadFigure> {
@@ -78,6 +80,11 @@ pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Vec<Place>, BadFi
 }
 
 fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
+    let mut fields = runs.iter().filter(|(_, value)| !value.is_table()).map(|(name, _)| name.as_str());
+    if let Some(name) = fields.find(|name| !FIELDS.contains(name)) {
+        let near = did_you_mean(name, FIELDS.into_iter());
+        return Err(format!("there is no field `{name}` outside of sections{near}").into());
+    }
     let axes = axes(runs)?;
     let reference = fixed(&parsed(runs, "reference")?);
     let (skipped, too_long): (Vec<Selection>, Vec<Selection>) = (parsed(runs, "skip")?, parsed(runs, "too_long")?);

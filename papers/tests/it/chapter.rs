@@ -76,6 +76,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_is_near() {
     );
     assert!(said("bytes = 256", "bytes = \"many\"").contains("[workload] bytes = many"));
     assert!(said("repetitions = 20", "repetition = 20").contains("did you mean repetitions?"));
+    assert!(said("# Each point is", "unfitt = \"leave\"\n# Each point is").contains("did you mean unfit?"));
     assert!(said("reference = { flow.scheme", "reference = { flow.schema").contains("did you mean scheme?"));
 }
 
