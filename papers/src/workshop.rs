@@ -213,21 +213,16 @@ impl<'a> Workshop<'a> {
     /// Adds the runs of these cases that nobody has wanted before. Those that the store holds have ended with that.
     fn enqueue(&self, cases: &[Case]) {
         let mut items = Vec::new();
-        {
-            let mut state = self.state();
-            for case in cases {
-                let keys = self.seeds().map(|seed| case.run_key(seed, self.noise()));
-                for key in keys.filter(|key| !state.known.contains(key)).collect::<Vec<_>>() {
-                    let number = state.known.len();
-                    state.known.insert(key.clone());
-                    let item = Item { case: case.clone(), key, expected: case.seconds() };
-                    match state.part.as_ref().is_none_or(|part| part.has(number)) {
-                        true => items.push(item),
-                        false => state.of_others.push(item),
-                    }
-                }
+        let mut state = self.state();
+        for (case, seed) in cases.iter().flat_map(|case| self.seeds().map(move |seed| (case, seed))) {
+            let (key, number) = (case.run_key(seed, self.noise()), state.known.len());
+            if state.known.insert(key.clone()) {
+                let item = Item { case: case.clone(), key, expected: case.seconds() };
+                let is_own = state.part.as_ref().is_none_or(|part| part.has(number));
+                if is_own { &mut items } else { &mut state.of_others }.push(item);
             }
         }
+        drop(state);
         self.progress.expect(items.len());
         for item in items {
             match self.store.load(&item.key) {
@@ -331,15 +326,14 @@ impl<'a> Workshop<'a> {
     }
 
     fn finish(&self, item: &Item, run: FinishedRun, source: Source) {
-        {
-            let mut state = self.state();
-            state.took += run.seconds;
-            state.expected += item.expected;
-            if run.code != CODE {
-                state.older.insert(run.key.clone(), run.code);
-            }
-            state.done.insert(run.key, Arc::new(run.measurement));
+        let mut state = self.state();
+        state.took += run.seconds;
+        state.expected += item.expected;
+        if run.code != CODE {
+            state.older.insert(run.key.clone(), run.code);
         }
+        state.done.insert(run.key, Arc::new(run.measurement));
+        drop(state);
         self.changed.notify_all();
         self.progress.finish(&format!("{}, seed {}", item.case.text, item.key.seed), source);
     }

@@ -120,12 +120,12 @@ impl Points {
             return crate::special::computed(function, self, value);
         }
         let numbers = &value.numbers_of;
-        match (value.numbers.is_empty(), numbers.of.is_empty()) {
-            (false, _) => return Ok(Named { keys: Vec::new(), numbers: value.numbers.clone() }),
-            (true, true) => return Err(BadFigure("a value has a field of, numbers or computed".to_owned())),
-            (true, false) => {}
+        let mut named = Named { keys: Vec::new(), numbers: value.numbers.clone() };
+        if !named.numbers.is_empty() {
+            return Ok(named);
+        } else if numbers.of.is_empty() {
+            return Err(BadFigure("a value has a field of, numbers or computed".to_owned()));
         }
-        let mut named = Named::default();
         for (name, points) in grouped(self.chosen(numbers.runs.as_deref(), &numbers.r#where)?, &value.each)? {
             named.keys.push(name);
             named.numbers.push(self.number(value, value, points)?);
