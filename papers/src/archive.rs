@@ -6,8 +6,8 @@
 //! against the hash, each path (`.runs`, a folder, a file, each of them 16 digits), each length, and that each file is
 //! the run that it is called after. Only an archive of which all is right is unpacked.
 
-use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::fs;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -39,10 +39,7 @@ pub fn pack(folder: &Path) -> io::Result<PathBuf> {
         let place = Folder::of(folder);
         return Err(io::Error::other(format!("{} holds no runs", place.display())));
     }
-    let mode = fs::Permissions::from_mode(0o666);
-    let file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
-    let hashing = Hashing { inner: BufWriter::new(file), hash: Sha256::new() };
-    let mut packed = GzBuilder::new().write(hashing, Compression::best());
+    let mut packed = GzBuilder::new().write(Vec::new(), Compression::best());
     for name in &names {
         let bytes = fs::read(folder.join(name))?;
         if let Err(why) = check(name, &bytes) {
@@ -54,9 +51,11 @@ pub fn pack(folder: &Path) -> io::Result<PathBuf> {
         packed.write_all(&[0; BLOCK][..padding(bytes.len() as u64) as usize])?;
     }
     packed.write_all(&[0; 2 * BLOCK])?;
-    let Hashing { inner, hash } = packed.finish()?;
-    let file = inner.into_inner().map_err(io::IntoInnerError::into_error)?;
-    let path = folder.join(name_of(hash));
+    let packed = packed.finish()?;
+    let path = folder.join(name_of(&packed));
+    let mode = fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
+    file.write_all(&packed)?;
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
     Ok(path)
@@ -76,14 +75,15 @@ pub struct Unpacked {
 /// # Errors
 /// If anything about the archive is wrong; nothing is written then. Or if a file cannot be written.
 pub fn unpack(archive: &Path, folder: &Path) -> io::Result<Unpacked> {
-    let name = name_of(hash(archive)?);
+    let packed = fs::read(archive)?;
+    let name = name_of(&packed);
     if archive.file_name().is_none_or(|own| own != name.as_str()) {
         let text = format!("it is damaged or has another name: by what is in it it would be called {name}");
         return Err(io::Error::other(text));
     }
-    each(archive, |_, _| Ok(()))?;
+    each(&packed, |_, _| Ok(()))?;
     let mut done = Unpacked { new: 0, known: 0 };
-    each(archive, |name, bytes| {
+    each(&packed, |name, bytes| {
         let path = folder.join(name);
         if path.exists() {
             done.known += 1;
@@ -135,35 +135,10 @@ fn check(name: &str, bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// How an archive of this hash is called.
-fn name_of(hash: Sha256) -> String {
-    let digits: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+/// The name of an archive with these bytes.
+fn name_of(packed: &[u8]) -> String {
+    let digits: String = Sha256::digest(packed).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("runs-{digits}.tar.gz")
-}
-
-/// The hash of a file.
-fn hash(path: &Path) -> io::Result<Sha256> {
-    let mut hashing = Hashing { inner: io::sink(), hash: Sha256::new() };
-    io::copy(&mut BufReader::new(File::open(path)?), &mut hashing)?;
-    Ok(hashing.hash)
-}
-
-/// Hashes what is written.
-struct Hashing<W> {
-    inner: W,
-    hash: Sha256,
-}
-
-impl<W: Write> Write for Hashing<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.hash.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
 }
 
 /// The number of bytes that fill the last block of a file of this length.
@@ -206,9 +181,9 @@ fn entry(block: &[u8; BLOCK]) -> Option<(&str, u64)> {
 }
 
 /// Reads an archive to its end, with each of its runs given to `take`.
-fn each(path: &Path, mut take: impl FnMut(&str, &str) -> io::Result<()>) -> io::Result<()> {
+fn each(packed: &[u8], mut take: impl FnMut(&str, &str) -> io::Result<()>) -> io::Result<()> {
     let wrong = |why: &str| Err(io::Error::other(format!("it is no archive of runs: {why}")));
-    let mut unpacked = GzDecoder::new(BufReader::new(File::open(path)?));
+    let mut unpacked = GzDecoder::new(packed);
     let (mut block, mut total, mut before) = ([0; BLOCK], 0, String::new());
     for _ in 0..=RUNS_MOST {
         unpacked.read_exact(&mut block)?;
@@ -275,11 +250,9 @@ mod tests {
     }
 
     fn named(folder: &Path, bytes: &[u8]) -> PathBuf {
-        let path = folder.join("archive");
+        let path = folder.join(name_of(bytes));
         fs::write(&path, bytes).unwrap();
-        let name = folder.join(name_of(hash(&path).unwrap()));
-        fs::rename(path, &name).unwrap();
-        name
+        path
     }
 
     #[track_caller]

@@ -63,6 +63,10 @@ fn pack_or_unpack(arguments: &Arguments) -> Option<Result<(), Failure>> {
 /// Runs experiments, or lists them where none is named.
 fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let experiments = chosen(&arguments.ids)?;
+    if !arguments.ids.is_empty() {
+        let mut checked = experiments.iter().map(|experiment| experiment.figure.check());
+        checked.try_for_each(|is_right| is_right.map_err(|error| Failure::usage(error.to_string())))?;
+    }
     if arguments.list || arguments.ids.is_empty() {
         if !arguments.list && arguments.is_about_runs() {
             return Err(Failure::usage(format!("no experiment is named: name some, or {ALL}")));

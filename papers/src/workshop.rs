@@ -1,8 +1,8 @@
 //! [`Workshop`] runs cases for experiments: with every seed, in parallel, each at most once, and reports progress.
 //!
-//! [`Workshop::reports`] first lets every experiment say which cases it wants, by running it on measurements that stand
-//! for none; so the runs of all figures are one list, and no processor waits for the end of a figure. The experiments
-//! then run again, one after the other, and wait for their own runs only.
+//! [`Workshop::reports`] first asks every experiment which cases it wants; so the runs of all figures are one list, and
+//! no processor waits for the end of a figure. The experiments then run, one after the other, and wait for their own
+//! runs only.
 
 mod dividing;
 mod ending;
@@ -19,6 +19,7 @@ use tidegate_cli::store::ASK_AGAIN;
 use tidegate_link::log::print_line;
 use tidegate_sim::{Estimate, FinishedRun, Measurement, NoStore, Noise, RunKey, RunStore, SimulationError, Time};
 
+use crate::data::BadFigure;
 use crate::experiment::Experiment;
 use crate::report::Report;
 use crate::run::{CODE, Case};
@@ -77,9 +78,6 @@ struct State {
     part: Option<Part>,
     /// A run that another process is doing is left to that process.
     leaves_claimed: bool,
-    /// Experiments only list their cases now.
-    is_planning: bool,
-    planned: Vec<Case>,
     /// The runs that the current experiment used.
     used: HashSet<RunKey>,
     /// The only seed that the current experiment is shown, if not all are.
@@ -180,8 +178,7 @@ impl<'a> Workshop<'a> {
         experiments: &[&'static Experiment],
         mut take: impl FnMut(&'static Experiment, Report) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let cases = self.plan(experiments);
-        self.enqueue(&cases);
+        self.enqueue(&self.plan(experiments).map_err(|error| Failure::usage(error.to_string()))?);
         self.say_how_long();
         self.state().is_open = true;
         thread::scope(|scope| {
@@ -198,16 +195,10 @@ impl<'a> Workshop<'a> {
         })
     }
 
-    /// The cases that experiments want, as far as they can be told before any has run.
-    pub(crate) fn plan(&self, experiments: &[&'static Experiment]) -> Vec<Case> {
-        self.state().is_planning = true;
-        for experiment in experiments {
-            // Whatever an experiment makes of measurements that stand for none: only its cases matter.
-            let _ = experiment.figure.findings(self);
-        }
-        let mut state = self.state();
-        state.is_planning = false;
-        std::mem::take(&mut state.planned)
+    /// The cases that experiments want.
+    fn plan(&self, experiments: &[&'static Experiment]) -> Result<Vec<Case>, BadFigure> {
+        let cases = experiments.iter().map(|experiment| experiment.figure.cases(self.scale));
+        Ok(cases.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -222,21 +213,16 @@ impl<'a> Workshop<'a> {
     /// Adds the runs of these cases that nobody has wanted before. Those that the store holds have ended with that.
     fn enqueue(&self, cases: &[Case]) {
         let mut items = Vec::new();
-        {
-            let mut state = self.state();
-            for case in cases {
-                let keys = self.seeds().map(|seed| case.run_key(seed, self.noise()));
-                for key in keys.filter(|key| !state.known.contains(key)).collect::<Vec<_>>() {
-                    let number = state.known.len();
-                    state.known.insert(key.clone());
-                    let item = Item { case: case.clone(), key, expected: case.seconds() };
-                    match state.part.as_ref().is_none_or(|part| part.has(number)) {
-                        true => items.push(item),
-                        false => state.of_others.push(item),
-                    }
-                }
+        let mut state = self.state();
+        for (case, seed) in cases.iter().flat_map(|case| self.seeds().map(move |seed| (case, seed))) {
+            let (key, number) = (case.run_key(seed, self.noise()), state.known.len());
+            if state.known.insert(key.clone()) {
+                let item = Item { case: case.clone(), key, expected: case.seconds() };
+                let is_own = state.part.as_ref().is_none_or(|part| part.has(number));
+                if is_own { &mut items } else { &mut state.of_others }.push(item);
             }
         }
+        drop(state);
         self.progress.expect(items.len());
         for item in items {
             match self.store.load(&item.key) {
@@ -255,11 +241,6 @@ impl<'a> Workshop<'a> {
 
     /// Runs all cases with all seeds, each at most once, and returns what came of them in their order.
     pub(crate) fn run(&self, cases: &[Case]) -> Result<Vec<Runs>, SimulationError> {
-        if self.state().is_planning {
-            self.state().planned.extend_from_slice(cases);
-            let nothing = || Runs(self.seeds().map(|_| Arc::new(Measurement::not_done())).collect());
-            return Ok(cases.iter().map(|_| nothing()).collect());
-        }
         self.enqueue(cases);
         if !self.state().is_open {
             thread::scope(|scope| (0..self.jobs).for_each(|_| drop(scope.spawn(|| self.work()))));
@@ -345,15 +326,14 @@ impl<'a> Workshop<'a> {
     }
 
     fn finish(&self, item: &Item, run: FinishedRun, source: Source) {
-        {
-            let mut state = self.state();
-            state.took += run.seconds;
-            state.expected += item.expected;
-            if run.code != CODE {
-                state.older.insert(run.key.clone(), run.code);
-            }
-            state.done.insert(run.key, Arc::new(run.measurement));
+        let mut state = self.state();
+        state.took += run.seconds;
+        state.expected += item.expected;
+        if run.code != CODE {
+            state.older.insert(run.key.clone(), run.code);
         }
+        state.done.insert(run.key, Arc::new(run.measurement));
+        drop(state);
         self.changed.notify_all();
         self.progress.finish(&format!("{}, seed {}", item.case.text, item.key.seed), source);
     }
@@ -389,14 +369,12 @@ impl<'a> Workshop<'a> {
 mod tests {
     use super::*;
 
-    /// Listing lets experiments run on measurements that stand for none, which must not make them panic.
     #[test]
-    fn every_experiment_says_its_cases_before_it_runs() {
-        let bar = Bar::new("paper");
-        for scale in Scale::ALL {
-            let workshop = Workshop::new(scale, 1, Some(1), &bar).with_seeds(2);
-            for experiment in Experiment::all() {
-                let cases = workshop.plan(&[experiment]);
+    fn every_experiment_is_right_and_says_its_cases_before_it_runs() {
+        for experiment in Experiment::all() {
+            experiment.figure.check().unwrap();
+            for scale in Scale::ALL {
+                let cases = experiment.figure.cases(scale).unwrap();
                 assert_eq!(cases.is_empty(), !experiment.is_simulated(), "{} at {}", experiment.id, scale.name());
                 assert!(cases.iter().all(|case| case.seconds() > 0.0));
             }
@@ -405,8 +383,7 @@ mod tests {
 
     #[test]
     fn runs_that_have_ended_are_the_measure_of_those_that_are_left() {
-        let case =
-            Workshop::new(Scale::Smallest, 1, Some(1), &Bar::new("paper")).plan(&[&Experiment::all()[1]]).remove(0);
+        let case = Experiment::all()[1].figure.cases(Scale::Smallest).unwrap().remove(0);
         let item =
             |expected: &f64| Item { case: case.clone(), key: case.run_key(1, Noise::default()), expected: *expected };
         let remaining = |took: f64, left: &[f64], jobs| {

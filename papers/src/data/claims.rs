@@ -1,13 +1,13 @@
 //! What becomes of a figure's claims.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
 
-use super::definition::{ClaimOf, ValueOf};
+use super::definition::{ClaimOf, Numbers, ValueOf, Values};
 use super::points::Points;
-use super::text::{self, Named};
+use super::text;
 use super::{BadFigure, Figure, judge, known};
 use crate::report::{Fact, Verdict};
-use crate::workshop::{Scale, Workshop};
+use crate::workshop::Scale;
 
 impl ClaimOf {
     /// The heading of the section that explains an outcome, if one does; and whether its cause was changed to test it.
@@ -26,22 +26,11 @@ impl ClaimOf {
 }
 
 impl Figure {
-    pub(super) fn facts(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Vec<Fact>, BadFigure> {
-        let fact = |claim: &ClaimOf| {
-            self.fact(claim, points, workshop).map_err(|error| BadFigure(format!("claim \"{}\": {error}", claim.says)))
-        };
-        self.definition.claims.iter().map(fact).collect()
-    }
-
-    fn fact(&self, claim: &ClaimOf, points: &Points, workshop: &Workshop<'_>) -> Result<Fact, BadFigure> {
-        let is_reduced = workshop.scale != Scale::Full;
-        let (verdict, here) = self.judged(claim, points, workshop)?;
+    pub(super) fn fact(&self, claim: &ClaimOf, points: &Points) -> Result<Fact, BadFigure> {
+        let is_reduced = points.scale != Scale::Full;
+        let (verdict, here) = self.judged(claim, points)?;
         let reduced = claim.reduced.as_ref().filter(|_| is_reduced);
         let paper = reduced.map(|of| &of.paper).filter(|paper| !paper.is_empty()).unwrap_or(&claim.paper);
-        // A section that is named and missing is an error even where it is not needed.
-        for heading in [&claim.because, &claim.perhaps, &claim.implied, &claim.otherwise] {
-            self.explanation(heading)?;
-        }
         Ok(Fact {
             statement: claim.says.clone(),
             quote: claim.quote.clone(),
@@ -54,21 +43,20 @@ impl Figure {
         })
     }
 
-    fn judged(
-        &self,
-        claim: &ClaimOf,
-        points: &Points,
-        workshop: &Workshop<'_>,
-    ) -> Result<(Verdict, String), BadFigure> {
+    fn judged(&self, claim: &ClaimOf, points: &Points) -> Result<(Verdict, String), BadFigure> {
         let not_run = || Ok((Verdict::NotRun, String::new()));
-        if !(claim.only.is_empty() || Scale::ALL.iter().any(|scale| scale.name() == claim.only)) {
-            return Err(BadFigure(format!("only = \"{}\": full, quick or smallest is needed", claim.only)));
-        }
-        let is_of_form = claim.only.is_empty() || claim.only == workshop.scale.name();
-        if claim.holds.is_empty() || !is_of_form || workshop.seeds < claim.seeds {
+        let is_of_form = claim.only.is_empty() || claim.only == points.scale.name();
+        if claim.holds.is_empty() || !is_of_form || points.seeds < claim.seeds {
             return not_run();
         }
-        let value = |name: &str| self.value(&claim.values, points, name);
+        let is_missing = Cell::new(false);
+        let value = |name: &str| {
+            let of = self.value_of(&claim.values, name)?;
+            let Numbers { runs, r#where, .. } = &of.numbers_of;
+            is_missing
+                .set(is_missing.get() || of.is_of_points() && points.places(runs.as_deref(), r#where)?.is_empty());
+            points.value(of).map_err(|error| BadFigure(format!("`values.{name}`: {error}")))
+        };
         let numbers = |name: &str| value(name).map(|named| named.numbers);
         for name in &claim.needs {
             let found = numbers(name)?;
@@ -82,33 +70,37 @@ impl Figure {
                 verdict = Verdict::Differs;
             }
         }
-        Ok((verdict, text::filled(&claim.here, &value)?))
+        let here = text::filled(&claim.here, &value)?;
+        // Points that another form has tell nothing here.
+        if is_missing.get() { not_run() } else { Ok((verdict, here)) }
     }
 
     pub(super) fn filled(&self, text: &str, points: &Points) -> Result<String, BadFigure> {
-        text::filled(text, &|name| self.value(&BTreeMap::new(), points, name))
+        text::filled(text, &|name| points.value(self.value_of(&Values::new(), name)?))
     }
 
     /// Why an outcome is as it is.
     pub fn explained(&self, claim: &ClaimOf, verdict: Verdict, is_reduced: bool) -> Result<String, BadFigure> {
         let (heading, is_tested) = claim.heading(verdict, is_reduced);
+        if heading.is_empty() && verdict == Verdict::NotRun {
+            return Ok("This form has no runs that could tell.".to_owned());
+        }
         Ok(if is_tested { "" } else { "Not tested: " }.to_owned() + self.explanation(heading)?)
     }
 
     /// A value of a claim, or one that all claims have.
-    fn value(&self, own: &BTreeMap<String, ValueOf>, points: &Points, name: &str) -> Result<Named, BadFigure> {
-        let shared = &self.definition.values;
-        let of = match shared.get(name) {
-            Some(of) if !own.contains_key(name) => of,
-            _ => known(own, "value", name)?,
-        };
-        points.value(of).map_err(|error| BadFigure(format!("{name}: {error}")))
+    pub(super) fn value_of<'a>(&'a self, own: &'a Values, name: &str) -> Result<&'a ValueOf, BadFigure> {
+        match self.definition.values.get(name) {
+            Some(of) if !own.contains_key(name) => Ok(of),
+            _ => known(own, "value", name),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workshop::Workshop;
     use tidegate_cli::progress::Bar;
 
     #[test]

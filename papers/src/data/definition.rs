@@ -17,12 +17,14 @@ pub struct Definition {
     pub runs: BTreeMap<String, Table>,
     pub runs_of: Option<String>,
     pub common: BTreeMap<String, Table>,
-    pub values: BTreeMap<String, ValueOf>,
+    pub values: Values,
     pub pictures: Vec<PictureOf>,
     pub tables: Vec<TableOf>,
     pub claims: Vec<ClaimOf>,
     pub special: Option<String>,
 }
+
+pub type Values = BTreeMap<String, ValueOf>;
 
 /// Points of the runs: for each axis a value, a list of values, or a comparison such as `<= 30` or `16..30`.
 pub type Selection = BTreeMap<String, Value>;
@@ -135,7 +137,7 @@ pub struct ClaimOf {
     pub paper: String,
     pub here: String,
     pub holds: Vec<String>,
-    pub values: BTreeMap<String, ValueOf>,
+    pub values: Values,
     pub needs: Vec<String>,
     pub because: String,
     pub perhaps: String,

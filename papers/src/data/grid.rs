@@ -3,10 +3,11 @@
 //! Fields are those of a file for `tidegate sim`, with their sections; `docs/add-a-figure.md` says what stands beside
 //! them. A single value of a variant (`processes = 1024`) is a further name of it, and counts as an axis of its own.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
-use tidegate_sim::run_spec::ScenarioError;
+use tidegate_sim::run_spec::{ScenarioError, did_you_mean};
 use toml::{Table, Value};
 
 use super::BadFigure;
@@ -55,7 +56,17 @@ impl fmt::Display for Absent {
     }
 }
 
+/// The points of each kind of runs, by its name.
+pub type Grids = BTreeMap<String, Vec<Place>>;
+
+/// All cases of some grids: of each point its own, and the one that it is compared with.
+pub fn cases(grids: &Grids) -> Vec<Case> {
+    grids.values().flatten().flat_map(|place| [&place.case, &place.reference]).flatten().cloned().collect()
+}
+
+/// Tables that are no sections of a run; and fields that are no tables.
 const OTHERS: [&str; 7] = ["variants", "reference", "skip", "except", "where", "quick", "smallest"];
+const FIELDS: [&str; 6] = ["with", "skip", "too_long", "except", "unfit", "computed"];
 
 /// All points of one kind of runs in a form, in the order of the axes, the last of which changes fastest.
 pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Vec<Place>, BadFigure> {
@@ -65,12 +76,17 @@ pub fn read(name: &str, table: &Table, scale: Scale) -> Result<Vec<Place>, BadFi
             merge(&mut merged, changes);
         }
     }
-    places(&merged).map_err(|error| BadFigure(format!("[runs.{name}]: {error}")))
+    places(&merged).map_err(|error| BadFigure(format!("`[runs.{name}]`: {error}")))
 }
 
 fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
+    let mut fields = runs.iter().filter(|(_, value)| !value.is_table()).map(|(name, _)| name.as_str());
+    if let Some(name) = fields.find(|name| !FIELDS.contains(name)) {
+        let near = did_you_mean(name, FIELDS.into_iter());
+        return Err(format!("there is no field `{name}` outside of sections{near}").into());
+    }
     let axes = axes(runs)?;
-    let reference = of_reference(runs);
+    let reference = fixed(&parsed(runs, "reference")?);
     let (skipped, too_long): (Vec<Selection>, Vec<Selection>) = (parsed(runs, "skip")?, parsed(runs, "too_long")?);
     let exceptions: Vec<Table> = parsed(runs, "except")?;
     let (unfit, computed): (String, String) = (parsed(runs, "unfit")?, parsed(runs, "computed")?);
@@ -99,7 +115,12 @@ fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
         }
         let mut place = Place { keys: keys.clone(), case: None, reference: None, absent: None };
         if !computed.is_empty() {
-            place.keys = computed_keys(&computed, &fields, keys)?;
+            // Its single fields are keys, too, and all that a function of `special/` makes of these.
+            for (name, value) in sections(&fields).flat_map(|(_, fields)| fields) {
+                place.keys.entry(name.clone()).or_insert_with(|| Key::new(scalar(value).unwrap_or_default()));
+            }
+            let found = crate::special::point(&computed, &place.keys)?;
+            place.keys.extend(found.into_iter().map(|(name, text)| (name.to_owned(), Key::new(text))));
             places.push(place);
             continue;
         }
@@ -109,7 +130,10 @@ fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
             Ok(_) => is_any(&too_long)?.then_some(Absent::NotRun),
         };
         if place.absent.is_none() {
-            let refused = |error: ScenarioError, fields: &Table| format!("{}: {fields}", error.what);
+            let refused = |error: ScenarioError, fields: &Table| {
+                let line = error.line.and_then(|line| fields.to_string().lines().nth(line - 1).map(str::to_owned));
+                error.what + &line.map_or(String::new(), |line| format!(" (`{line}`)"))
+            };
             place.case = Some(found.map_err(|error| refused(error, &fields))?);
             if !reference.is_empty() {
                 merge(&mut fields, &reference);
@@ -125,7 +149,7 @@ fn places(runs: &Table) -> Result<Vec<Place>, BadFigure> {
 /// A value of some type; the default where there is none.
 fn parsed<T: DeserializeOwned + Default>(table: &Table, name: &str) -> Result<T, BadFigure> {
     let Some(value) = table.get(name) else { return Ok(T::default()) };
-    value.clone().try_into().map_err(|error: toml::de::Error| BadFigure(format!("{name}: {}", error.message())))
+    value.clone().try_into().map_err(|error: toml::de::Error| BadFigure(format!("`{name}`: {}", error.message())))
 }
 
 /// Tables are merged, with variants by their names too; everything else is replaced.
@@ -167,25 +191,12 @@ fn fixed(table: &Table) -> Table {
     sections(table).map(|(section, fields)| (section.clone(), Value::Table(single(fields)))).collect()
 }
 
-fn of_reference(table: &Table) -> Table {
-    table.get("reference").and_then(Value::as_table).map(fixed).unwrap_or_default()
-}
-
-/// The keys of a combination, its single fields, and what a function of `special/` makes of them.
-fn computed_keys(function: &str, fields: &Table, mut keys: Keys) -> Result<Keys, BadFigure> {
-    for (name, value) in sections(fields).flat_map(|(_, fields)| fields) {
-        keys.entry(name.clone()).or_insert_with(|| Key::new(scalar(value).unwrap_or_default()));
-    }
-    let found = crate::special::point(function, &keys)?;
-    keys.extend(found.into_iter().map(|(name, text)| (name.to_owned(), Key::new(text))));
-    Ok(keys)
-}
-
 /// The axes by name: named variants first, in the order of the file, then lists.
 fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
     let mut axes = Vec::new();
-    for (name, list) in table.get("variants").and_then(Value::as_table).into_iter().flatten() {
-        let list = list.as_array().ok_or_else(|| format!("variants.{name} is a list of tables"))?;
+    let variants: Table = parsed(table, "variants")?;
+    for name in variants.keys() {
+        let list: Vec<Table> = parsed(&variants, name)?;
         let choices: Result<Vec<Choice>, BadFigure> = list.iter().map(|variant| choice(name, variant)).collect();
         axes.push((name.clone(), choices?));
     }
@@ -193,7 +204,7 @@ fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
         for (name, value) in fields {
             let Value::Array(values) = value else { continue };
             let choice = |value: &Value| {
-                let missing = || format!("{section}.{name}: a list of single values is needed");
+                let missing = || format!("{section}.`{name}`: a list of single values is needed");
                 let key = Key::new(scalar(value).ok_or_else(missing)?);
                 let field = Table::from_iter([(name.clone(), value.clone())]);
                 let fields = Table::from_iter([(section.clone(), Value::Table(field))]);
@@ -205,15 +216,15 @@ fn axes(table: &Table) -> Result<Vec<(String, Vec<Choice>)>, BadFigure> {
     Ok(axes)
 }
 
-fn choice(axis: &str, variant: &Value) -> Result<Choice, BadFigure> {
-    let table = variant.as_table().ok_or_else(|| format!("variants.{axis} is a list of tables"))?;
-    let name = table.get("name").and_then(scalar).ok_or_else(|| format!("each of variants.{axis} has a `name`"))?;
+fn choice(axis: &str, table: &Table) -> Result<Choice, BadFigure> {
+    let name =
+        table.get("name").and_then(scalar).ok_or_else(|| format!("each of variants.`{axis}` has a field name"))?;
     let others = table.iter().filter(|(label, _)| *label != "name");
     let labels = others.filter_map(|(label, value)| {
         let key = Key { of: Some(axis.to_owned()), ..Key::new(scalar(value)?) };
         Some((label.clone(), key))
     });
-    let (fields, reference) = (fixed(table), of_reference(table));
+    let (fields, reference) = (fixed(table), fixed(&parsed(table, "reference")?));
     Ok(Choice { key: Key::new(name), labels: labels.collect(), fields, reference })
 }
 
@@ -296,7 +307,7 @@ mod tests {
         assert_eq!(most(Scale::Full), [[1, 100], [200, 1000]]);
         assert_eq!(most(Scale::Smallest), [[1, 100], [20, 1000]]);
         let unknown = toml::from_str(&text.replace("scheme.growing", "scheme.grown")).unwrap();
-        assert!(read("one", &unknown, Scale::Smallest).err().unwrap().0.contains("has a `name`"));
+        assert!(read("one", &unknown, Scale::Smallest).err().unwrap().0.contains("has a field name"));
     }
 
     #[test]
@@ -310,6 +321,6 @@ mod tests {
         let found: Vec<&str> = grid.iter().map(|place| place.keys["by_equation"].text.as_str()).collect();
         assert_eq!(found, ["57", "49"]);
         let unknown = toml::from_str("computed = \"slots\"").unwrap();
-        assert!(read("pairs", &unknown, Scale::Full).err().unwrap().0.contains("special/ has no slots"));
+        assert!(read("pairs", &unknown, Scale::Full).err().unwrap().0.contains("special/ has no function `slots`"));
     }
 }

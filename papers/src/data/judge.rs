@@ -33,18 +33,18 @@ pub fn holds(test: &str, lookup: Lookup<'_>) -> Result<bool, BadFigure> {
                 let [slack] = value(slack)?[..] else { return Err(bad("one number is needed")) };
                 decide(steps.map(|step| step >= -slack).collect())
             }
-            _ => Err(bad("`within` and a number may follow")),
+            _ => Err(bad("within and a number may follow")),
         };
     }
     if let Some((one, bounds)) = test.split_once(" within ") {
-        let (least, most) = bounds.split_once("..").ok_or_else(|| bad("bounds are `A..B`"))?;
+        let (least, most) = bounds.split_once("..").ok_or_else(|| bad("bounds are A..B"))?;
         let one = value(one)?;
         let above = by_place(&one, &value(least)?, |one, least| one >= least)?;
         let below = by_place(&one, &value(most)?, |one, most| one <= most)?;
         return decide(above.iter().zip(&below).map(|(above, below)| *above && *below).collect());
     }
     if let Some((one, other)) = test.split_once(" near ") {
-        let (other, percent) = other.split_once(" by ").ok_or_else(|| bad("`by` and percent follow"))?;
+        let (other, percent) = other.split_once(" by ").ok_or_else(|| bad("by and percent follow"))?;
         let [percent] = value(percent)?[..] else { return Err(bad("one number is needed")) };
         let is_near = |one: f64, other: f64| 100.0 * (one / other - 1.0).abs() < percent;
         return decide(by_place(&value(one)?, &value(other)?, is_near)?);

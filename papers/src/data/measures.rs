@@ -82,11 +82,6 @@ fn noted(run: &Measurement, label: &str) -> impl Iterator<Item = (u32, f64)> {
     of_label.map(|note| (note.rank, note.value))
 }
 
-/// Whether a measurement only stands for one, while runs are listed.
-fn is_listed(run: &Measurement) -> bool {
-    run.processes == 0
-}
-
 /// The measured value of that name: one of [`PLAIN`], `spent.ACTIVITY` in microseconds, `notes.LABEL` (the mean of what
 /// programs noted), or the name of a counter (docs/man/tidegate-counters.7), of all processes.
 pub fn value(run: &Measurement, name: &str) -> Result<f64, BadFigure> {
@@ -97,16 +92,16 @@ pub fn value(run: &Measurement, name: &str) -> Result<f64, BadFigure> {
         return Ok(run.counter(*counter) as f64);
     }
     if let Some(activity) = name.strip_prefix("spent.") {
-        return Ok(run.spent.get(activity).copied().unwrap_or(if is_listed(run) { 0.0 } else { f64::NAN }));
+        return Ok(run.spent.get(activity).copied().unwrap_or(f64::NAN));
     }
     if let Some(label) = name.strip_prefix("notes.") {
         let (sum, count) = noted(run, label).fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
-        // Where nobody noted that, there is no number, so nothing holds of it.
-        return Ok(if count > 0.0 || !is_listed(run) { sum / count } else { 1.0 });
+        // Where no process noted that, there is no number, so nothing holds of it.
+        return Ok(sum / count);
     }
     let known = PLAIN.iter().map(|(known, _)| *known).chain(SHORT.iter().map(|(known, _)| *known));
     let known = known.chain(Counter::ALL.iter().map(|counter| counter.name()));
-    Err(BadFigure(format!("nothing that is measured is called {name}{}", did_you_mean(name, known))))
+    Err(BadFigure(format!("nothing that is measured is called `{name}`{}", did_you_mean(name, known))))
 }
 
 /// The numbers that processes noted, over those of the same processes in the reference: `mean.LABEL` or `most.LABEL`.
@@ -117,16 +112,10 @@ pub fn matched(run: &Measurement, reference: &Measurement, name: &str) -> Result
     let both: Vec<(f64, f64)> =
         own.into_iter().filter_map(|(rank, value)| Some((value, *others.get(&rank)?))).collect();
     match how {
-        // While runs are only listed there are none.
-        _ if both.is_empty() => Ok(1.0),
         "mean" => Ok(both.iter().map(|pair| pair.0).sum::<f64>() / both.iter().map(|pair| pair.1).sum::<f64>()),
-        "most" => Ok(both.iter().map(|(here, there)| here / there).fold(0.0, f64::max)),
+        "most" => Ok(both.iter().map(|(here, there)| here / there).fold(f64::NAN, f64::max)),
         _ => Err(unknown()),
     }
-}
-
-pub fn written_out(name: &str) -> Option<&'static str> {
-    SHORT.iter().find(|(short, _)| *short == name).map(|(_, whole)| *whole)
 }
 
 #[cfg(test)]
@@ -143,7 +132,7 @@ mod tests {
         let (here, there) = (run(&[(0, 6.0), (2, 3.0)]), run(&[(0, 2.0), (1, 9.0), (2, 4.0)]));
         assert_eq!(matched(&here, &there, "mean.time_of_one"), Ok(1.5));
         assert_eq!(matched(&here, &there, "most.time_of_one"), Ok(3.0));
-        assert_eq!(matched(&here, &there, "mean.time_of_none"), Ok(1.0));
+        assert!(matched(&here, &there, "mean.time_of_none").unwrap().is_nan());
         assert!(matched(&here, &there, "least.time_of_one").is_err());
     }
 }

@@ -1,7 +1,9 @@
 //! Figures that are files (`docs/add-a-figure.md`): `definition.rs` has them as they are written, `grid.rs` what is
-//! run, `folder.rs` where they are; `measures.rs`, `expression.rs`, `select.rs` take numbers from runs; `judge.rs`,
-//! `claims.rs` decide claims; `pictures.rs`, `tables.rs`, `text.rs` show. `special/` has what no file can say.
+//! run, `folder.rs` where they are, `check.rs` what is wrong with them; `measures.rs`, `expression.rs`, `select.rs`
+//! take numbers from runs; `judge.rs`, `claims.rs` decide claims; `pictures.rs`, `tables.rs`, `text.rs` show.
+//! `special/` has what no file can say.
 
+mod check;
 mod claims;
 mod definition;
 pub(crate) mod expression;
@@ -31,8 +33,9 @@ pub(crate) use text::Named;
 use crate::report::Report;
 use crate::run::Case;
 use crate::special;
-use crate::workshop::Workshop;
+use crate::workshop::{Scale, Workshop};
 use definition::{ClaimOf, TableOf};
+use grid::Grids;
 
 /// What is wrong with a figure's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,13 +56,15 @@ impl<T: Into<String>> From<T> for BadFigure {
 /// What a map has under a name; if nothing, the error names what is near.
 fn known<'a, T>(map: &'a BTreeMap<String, T>, what: &str, name: &str) -> Result<&'a T, BadFigure> {
     let near = || did_you_mean(name, map.keys().map(String::as_str));
-    map.get(name).ok_or_else(|| BadFigure(format!("there is no {what} {name}{}", near())))
+    map.get(name).ok_or_else(|| BadFigure(format!("there is no {what} `{name}`{}", near())))
 }
 
 /// A figure: its file, and the sections of its explanations.
 #[derive(Debug)]
 pub struct Figure {
     pub file: String,
+    /// The text of the file, in which errors find their lines.
+    source: String,
     pub definition: Definition,
     sections: BTreeMap<String, String>,
 }
@@ -67,23 +72,24 @@ pub struct Figure {
 impl Figure {
     /// Reads a figure from the texts of its two files.
     pub fn read(file: &str, toml: &str, markdown: &str) -> Result<Self, BadFigure> {
-        let bad = |what: String| BadFigure(format!("{file}: {what}"));
-        let mut definition: Definition =
-            toml::from_str(toml).map_err(|error| bad(error.to_string().trim_end().to_owned()))?;
-        let Definition { id, title, section, claims, .. } = &definition;
-        let nameless = claims.iter().find(|claim| claim.says.is_empty()).map(|_| "claims.says");
-        let empty = [("id", id), ("title", title), ("section", section)].into_iter().find(|(_, text)| text.is_empty());
-        if let Some(missing) = empty.map(|(name, _)| name).or(nameless) {
-            return Err(bad(format!("`{missing}` is missing")));
-        }
-        for (name, runs) in &mut definition.runs {
+        let bad = |error: toml::de::Error| BadFigure(format!("{file}: {}", error.to_string().trim_end()));
+        let definition = toml::from_str(toml).map_err(bad)?;
+        let (file, source) = (file.to_owned(), toml.to_owned());
+        let mut figure = Figure { file, source, definition, sections: sections(markdown) };
+        figure.take_common().and_then(|()| figure.check_texts()).map_err(|error| figure.located(error))?;
+        Ok(figure)
+    }
+
+    /// Gives runs the tables of `common` that they begin with.
+    fn take_common(&mut self) -> Result<(), BadFigure> {
+        for (name, runs) in &mut self.definition.runs {
             let Some(toml::Value::String(with)) = runs.get("with") else { continue };
-            let common = known(&definition.common, "[common] table", with);
-            let mut whole = common.map_err(|error| bad(format!("[runs.{name}]: {error}")))?.clone();
+            let common = known(&self.definition.common, "[common] table", with);
+            let mut whole = common.map_err(|error| BadFigure(format!("`[runs.{name}]`: {error}")))?.clone();
             grid::merge(&mut whole, runs);
             *runs = whole;
         }
-        Ok(Figure { file: file.to_owned(), definition, sections: sections(markdown) })
+        Ok(())
     }
 
     /// The name of its files, without folder and ending.
@@ -110,46 +116,53 @@ impl Figure {
 
     /// What its runs show: a report without what is known of the workshop.
     pub fn findings(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
-        let setup = |error: BadFigure| SimulationError::Setup(format!("{}: {error}", self.file));
-        let mut grids = BTreeMap::new();
-        for (name, table) in &self.definition.runs {
-            grids.insert(name.clone(), grid::read(name, table, workshop.scale).map_err(setup)?);
-        }
-        let points = Points::run(workshop, &grids)?;
-        let mut found = self.shown(&points, workshop).map_err(setup)?;
+        let setup = |error: BadFigure| SimulationError::Setup(self.located(error).0);
+        let grids = self.grids(workshop.scale).map_err(setup)?;
+        let cases = grid::cases(&grids);
+        let points = Points::new(&grids, workshop.run(&cases)?, workshop.scale, workshop.seeds);
+        let mut found = self.shown(&points).map_err(setup)?;
         // Noise interrupts processes, and is nothing to runs without.
-        let mut cases = grids.values().flatten().filter_map(|place| place.case.as_ref());
-        found.noise_percent = if cases.any(Case::has_processes) { workshop.noise_percent } else { 0.0 };
-        if let Some(name) = &self.definition.special {
-            found.figures.extend(special::pictures(name, &points).map_err(setup)?);
-        }
+        found.noise_percent = if cases.iter().any(Case::has_processes) { workshop.noise_percent } else { 0.0 };
         Ok(found)
     }
 
-    fn shown(&self, points: &Points, workshop: &Workshop<'_>) -> Result<Report, BadFigure> {
-        let Definition { id, title, section, pictures, tables, .. } = &self.definition;
+    fn grids(&self, scale: Scale) -> Result<Grids, BadFigure> {
+        let read = |(name, table): (&String, &toml::Table)| Ok((name.clone(), grid::read(name, table, scale)?));
+        self.definition.runs.iter().map(read).collect()
+    }
+
+    /// The cases of a form, in the order in which they are run.
+    pub fn cases(&self, scale: Scale) -> Result<Vec<Case>, BadFigure> {
+        self.grids(scale).map(|grids| grid::cases(&grids)).map_err(|error| self.located(error))
+    }
+
+    fn shown(&self, points: &Points) -> Result<Report, BadFigure> {
+        let Definition { id, title, section, pictures, tables, claims, .. } = &self.definition;
         let mut report = Report {
             id: id.clone(),
             title: title.clone(),
             section: section.clone(),
-            setup: self.setup(workshop.scale.changes()),
-            facts: self.facts(points, workshop)?,
+            setup: self.setup(points.scale.changes()),
             ..Report::default()
         };
-        // Once, or of each of several kinds of runs.
-        let each = |runs: &[String]| -> Vec<Option<String>> {
-            if runs.is_empty() { vec![None] } else { runs.iter().cloned().map(Some).collect() }
-        };
-        for (picture, runs) in
-            pictures.iter().flat_map(|of| each(&of.runs_each).into_iter().map(move |runs| (of, runs)))
-        {
-            let drawn = pictures::drawn(picture, runs.as_ref(), points);
-            report.figures.push(drawn.map_err(|error| BadFigure(format!("picture {}: {error}", picture.name)))?);
+        for claim in claims {
+            report.facts.push(self.fact(claim, points).map_err(|error| claim.bad(&error))?);
         }
-        for (table, runs) in tables.iter().flat_map(|of| each(&of.runs_each).into_iter().map(move |runs| (of, runs))) {
-            let of = TableOf { runs: runs.or(table.runs.clone()), ..table.clone() };
-            let filled = tables::filled(&of, points, &|text| self.filled(text, points));
-            report.tables.push(filled.map_err(|error| BadFigure(format!("table {}: {error}", table.name)))?);
+        for picture in pictures {
+            for runs in each(&picture.runs_each, None) {
+                let drawn = pictures::drawn(picture, runs.as_ref(), points);
+                report.figures.push(drawn.map_err(|error| BadFigure(format!("picture `{}`: {error}", picture.name)))?);
+            }
+        }
+        for table in tables {
+            for runs in each(&table.runs_each, table.runs.clone()) {
+                let filled =
+                    tables::filled(&TableOf { runs, ..table.clone() }, points, &|text| self.filled(text, points));
+                report.tables.push(filled.map_err(|error| BadFigure(format!("table `{}`: {error}", table.name)))?);
+            }
+        }
+        if let Some(name) = &self.definition.special {
+            report.figures.extend(special::pictures(name, points)?);
         }
         Ok(report)
     }
@@ -165,6 +178,11 @@ impl Figure {
         let list: Vec<String> = self.definition.runs.iter().map(of_runs).collect();
         format!("{whole} The {form} form is reduced: {}.", list.join("; "))
     }
+}
+
+/// Each of several kinds of runs, or the one that is usual.
+fn each(runs: &[String], usual: Option<String>) -> Vec<Option<String>> {
+    if runs.is_empty() { vec![usual] } else { runs.iter().cloned().map(Some).collect() }
 }
 
 /// The sections of a Markdown text by their headings of the second level, each in one line.

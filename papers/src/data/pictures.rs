@@ -3,9 +3,9 @@
 use tidegate_sim::{Estimate, FlowChoice};
 
 use super::BadFigure;
-use super::definition::{Numbers, PictureOf, SeriesOf};
-use super::points::{Point, Points, abscissa, combinations, common, grouped, named};
-use super::select::{both, key, selecting};
+use super::definition::{PictureOf, SeriesOf};
+use super::points::{Point, Points, abscissa, combinations, grouped, named, titled};
+use super::select::{Keys, both, key, selecting};
 use crate::report::{self, Figure, REFERENCE, Series, SeriesKind};
 
 /// The picture with its curves, of the runs of that name if they are not named otherwise.
@@ -19,14 +19,12 @@ pub fn drawn(picture: &PictureOf, runs: Option<&String>, points: &Points) -> Res
             places.extend(points.places(of.numbers.runs.as_deref(), &of.numbers.r#where)?);
         }
         let groups = combinations(places, &picture.series_by)?;
-        repeated = groups
-            .iter()
-            .flat_map(|group| repeated.iter().map(move |of| (group, of)))
-            .map(|(group, of)| {
-                let selection = both(&of.numbers.r#where, &selecting(group));
-                SeriesOf { numbers: Numbers { r#where: selection, ..of.numbers.clone() }, ..of.clone() }
-            })
-            .collect();
+        let of_group = |group: &Keys| {
+            let mut series = repeated.clone();
+            series.iter_mut().for_each(|of| of.numbers.r#where = both(&of.numbers.r#where, &selecting(group)));
+            series
+        };
+        repeated = groups.iter().flat_map(of_group).collect();
     }
     let (mut series, mut all, mut categories) = (Vec::new(), Vec::new(), Vec::new());
     for of in &repeated {
@@ -34,17 +32,19 @@ pub fn drawn(picture: &PictureOf, runs: Option<&String>, points: &Points) -> Res
             all.extend(points.chosen(of.numbers.runs.as_deref(), &of.numbers.r#where)?);
         }
         let found = curves(of, points, picture.bars.then_some(&mut categories));
-        series.extend(found.map_err(|error| BadFigure(format!("series \"{}\": {error}", of.name)))?);
+        series.extend(found.map_err(|error| BadFigure(format!("series `{}`: {error}", of.name)))?);
     }
     if !picture.mean_panel.is_empty() {
         series.splice(0..0, means(&series, &picture.mean_panel));
     }
-    let common = common(&all);
+    let text = |text: &str| {
+        if repeated.iter().any(|of| measured(&of)) { titled(text, &all) } else { named(text, &Keys::new()) }
+    };
     Ok(Figure {
-        name: named(&picture.name, &common),
-        title: named(&picture.title, &common),
-        x_axis: picture.x_axis.clone(),
-        y_axis: picture.y_axis.clone(),
+        name: text(&picture.name)?,
+        title: text(&picture.title)?,
+        x_axis: text(&picture.x_axis)?,
+        y_axis: text(&picture.y_axis)?,
         series,
         categories,
         is_computed: !all.is_empty() && all.iter().all(|point| point.is_computed),
@@ -86,16 +86,16 @@ fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String
         Some(function) => crate::special::curve(function, points)?,
         None => of.paper.iter().map(|[x, y]| (*x, *y)).collect(),
     };
-    let given_in = |panel: String| {
-        let series = Series::new(&of.name, given.iter().copied());
-        Series { kind, panel, scheme: of.scheme.clone(), ..series }
+    let given_in = |keys: &Keys| {
+        let series = Series::new(named(&of.name, keys)?, given.iter().copied());
+        Ok(Series { kind, panel: named(&of.panel, keys)?, scheme: of.scheme.clone(), ..series })
     };
     if !given.is_empty() && of.by.is_empty() {
-        return Ok(vec![given_in(of.panel.clone())]);
+        return Ok(vec![given_in(&Keys::new())?]);
     }
     let groups = grouped(points.places(of.numbers.runs.as_deref(), &of.numbers.r#where)?, &of.by)?;
     if !given.is_empty() {
-        return Ok(groups.iter().map(|(_, group)| given_in(named(&of.panel, &group[0].keys))).collect());
+        return groups.iter().map(|(_, group)| given_in(&group[0].keys)).collect();
     }
     let mut curves = Vec::new();
     for (_, group) in groups {
@@ -114,7 +114,7 @@ fn curves(of: &SeriesOf, points: &Points, mut categories: Option<&mut Vec<String
         places.sort_by(|one, other| one.0.total_cmp(&other.0));
         let drawn = places.iter().map(|(x, each)| report::Point::of(*x, &Estimate::mean_of(each)));
         let keys = &group[0].keys;
-        let mut series = Series { panel: named(&of.panel, keys), ..Series::of(named(&of.name, keys), drawn) };
+        let mut series = Series { panel: named(&of.panel, keys)?, ..Series::of(named(&of.name, keys)?, drawn) };
         style(&mut series, of, &group);
         curves.push(series);
     }

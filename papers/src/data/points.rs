@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_sim::{Estimate, FlowChoice, Measurement, SimulationError};
+use tidegate_sim::run_spec::did_you_mean;
+use tidegate_sim::{Estimate, FlowChoice, Measurement};
 
 use super::definition::{Numbers, Selection, ValueOf};
-use super::grid::{Absent, Place};
+use super::grid::{Absent, Grids};
 use super::measures;
-use super::select::{Key, Keys, Take, is_chosen, joined, key};
+use super::select::{Key, Keys, Take, is_chosen, joined, key, shown};
 use super::text::Named;
 use super::{BadFigure, expression, known};
 use crate::run::Case;
-use crate::workshop::{Runs, Workshop};
+use crate::workshop::{Runs, Scale};
 
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -34,19 +35,21 @@ impl Point {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Points(BTreeMap<String, Vec<Point>>);
+/// The points of a form, by the name of their runs.
+#[derive(Clone, Debug)]
+pub struct Points {
+    by_runs: BTreeMap<String, Vec<Point>>,
+    pub scale: Scale,
+    /// With how many seeds each of them was run.
+    pub seeds: u32,
+}
 
 impl Points {
-    pub fn run(workshop: &Workshop<'_>, grids: &BTreeMap<String, Vec<Place>>) -> Result<Self, SimulationError> {
-        let mut cases = Vec::new();
-        for place in grids.values().flatten() {
-            cases.extend(place.case.clone());
-            cases.extend(place.reference.clone());
-        }
-        let mut runs = workshop.run(&cases)?.into_iter();
+    /// The points of grids, with the runs of their cases in the order of [`cases`](super::grid::cases).
+    pub fn new(grids: &Grids, runs: Vec<Runs>, scale: Scale, seeds: u32) -> Self {
+        let mut runs = runs.into_iter();
         let mut next = || runs.next().expect("a result for every case");
-        let mut points = BTreeMap::new();
+        let mut by_runs = BTreeMap::new();
         for (name, grid) in grids {
             let of = grid.iter().map(|place| Point {
                 keys: place.keys.clone(),
@@ -56,17 +59,17 @@ impl Points {
                 is_computed: place.case.is_none() && place.absent.is_none(),
                 absent: place.absent,
             });
-            points.insert(name.clone(), of.collect());
+            by_runs.insert(name.clone(), of.collect());
         }
-        Ok(Points(points))
+        Points { by_runs, scale, seeds }
     }
 
     /// All points of a grid; of the only one, if none is named.
     pub fn of(&self, runs: Option<&str>) -> Result<&[Point], BadFigure> {
-        match (runs, self.0.len()) {
-            (Some(name), _) => known(&self.0, "runs", name).map(Vec::as_slice),
-            (None, 1) => Ok(self.0.values().next().map_or(&[], Vec::as_slice)),
-            (None, _) => Err("there are several kinds of runs: `runs` says which are meant".into()),
+        match (runs, self.by_runs.len()) {
+            (Some(name), _) => known(&self.by_runs, "runs", name).map(Vec::as_slice),
+            (None, 1) => Ok(self.by_runs.values().next().map_or(&[], Vec::as_slice)),
+            (None, _) => Err("there are several kinds of runs: say which are meant with runs = \"NAME\"".into()),
         }
     }
 
@@ -100,7 +103,8 @@ impl Points {
             }
         }
         let texts = point.keys.values().map(|key| key.text.as_str()).collect::<Vec<_>>();
-        Err(BadFigure(format!("no point is beside {texts:?} with {change:?}")))
+        let change = shown(change);
+        Err(BadFigure(format!("beside = {{ {change} }}: no point differs from {} by that alone", texts.join(", "))))
     }
 
     /// What numbers are made of at a point, with each seed.
@@ -116,12 +120,12 @@ impl Points {
             return crate::special::computed(function, self, value);
         }
         let numbers = &value.numbers_of;
-        match (value.numbers.is_empty(), numbers.of.is_empty()) {
-            (false, _) => return Ok(Named { keys: Vec::new(), numbers: value.numbers.clone() }),
-            (true, true) => return Err(BadFigure("a value has `of`, `numbers` or `computed`".to_owned())),
-            (true, false) => {}
+        let mut named = Named { keys: Vec::new(), numbers: value.numbers.clone() };
+        if !named.numbers.is_empty() {
+            return Ok(named);
+        } else if numbers.of.is_empty() {
+            return Err(BadFigure("a value has a field of, numbers or computed".to_owned()));
         }
-        let mut named = Named::default();
         for (name, points) in grouped(self.chosen(numbers.runs.as_deref(), &numbers.r#where)?, &value.each)? {
             named.keys.push(name);
             named.numbers.push(self.number(value, value, points)?);
@@ -190,14 +194,25 @@ fn taken(take: Take, points: &[(f64, f64)], is_along: bool) -> f64 {
 }
 
 /// A text in which `{axis}` stands for the value of an axis.
-pub fn named(text: &str, keys: &Keys) -> String {
+pub fn replaced(text: &str, keys: &Keys) -> String {
     keys.iter().fold(text.to_owned(), |text, (axis, key)| text.replace(&format!("{{{axis}}}"), &key.text))
 }
 
-pub fn common(points: &[&Point]) -> Keys {
-    let mut keys = points.first().map(|point| point.keys.clone()).unwrap_or_default();
-    keys.retain(|axis, key| points.iter().all(|point| point.keys.get(axis) == Some(&*key)));
-    keys
+/// The same text, in which no other braces may stand.
+pub fn named(text: &str, keys: &Keys) -> Result<String, BadFigure> {
+    let replaced = replaced(text, keys);
+    let Some((_, rest)) = replaced.split_once('{') else { return Ok(replaced) };
+    let (axis, known) = (rest.split('}').next().unwrap_or(rest), keys.keys().map(String::as_str));
+    let near = did_you_mean(axis, known);
+    Err(BadFigure(format!("`{text}`: braces stand for an axis that has one value here, and {axis} is none{near}")))
+}
+
+/// A text of all of some points. Where a form has none, it is nowhere shown, and stays as it is.
+pub fn titled(text: &str, points: &[&Point]) -> Result<String, BadFigure> {
+    let Some(first) = points.first() else { return Ok(text.to_owned()) };
+    let is_common = |(axis, key): &(&String, &Key)| points.iter().all(|point| point.keys.get(*axis) == Some(*key));
+    let common = first.keys.iter().filter(is_common).map(|(axis, key)| (axis.clone(), key.clone()));
+    named(text, &common.collect())
 }
 
 /// What a name stands for at a point, with one seed.
@@ -219,18 +234,19 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
         return Ok(key(&point.keys, axis)?.number.unwrap_or(f64::NAN));
     }
     if let Some(name) = name.strip_prefix("beside.") {
-        let missing = || BadFigure(format!("beside.{name}: `beside` says which point that is"));
+        let missing =
+            || BadFigure(format!("`beside.{name}`: say which point that is with beside = {{ AXIS = VALUE }}"));
         return measured(beside.ok_or_else(missing)?, None, seed, name);
     }
     if let Some(name) = name.strip_prefix("reference.") {
-        let missing = || BadFigure(format!("reference.{name}: the runs have no `reference`"));
+        let missing = || BadFigure(format!("`reference.{name}`: the runs have no table called reference"));
         return of(point.reference.as_ref().ok_or_else(missing)?, name);
     }
     if point.is_computed {
         return Ok(key(&point.keys, name)?.number.unwrap_or(f64::NAN));
     }
-    match measures::written_out(name) {
-        Some(whole) => expression::number(whole, &|name| measured(point, beside, seed, name)),
+    match measures::SHORT.iter().find(|(short, _)| *short == name) {
+        Some((_, whole)) => expression::number(whole, &|name| measured(point, beside, seed, name)),
         None => of(&point.runs, name),
     }
 }
@@ -263,7 +279,8 @@ pub mod tests {
                 absent: None,
             }
         };
-        Points(BTreeMap::from([("all".to_owned(), each.iter().map(point).collect())]))
+        let by_runs = BTreeMap::from([("all".to_owned(), each.iter().map(point).collect())]);
+        Points { by_runs, scale: Scale::Full, seeds: 1 }
     }
 
     fn value(text: &str) -> Named {

@@ -49,6 +49,11 @@ pub fn both(one: &Selection, other: &Selection) -> Selection {
     one.iter().chain(other).map(|(axis, value)| (axis.clone(), value.clone())).collect()
 }
 
+/// A selection as files have it, between their braces.
+pub fn shown(selection: &Selection) -> String {
+    selection.iter().map(|(axis, wanted)| format!("`{axis} = {wanted}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// Whether a point with these keys is meant.
 pub fn is_chosen(keys: &Keys, selection: &Selection) -> Result<bool, BadFigure> {
     for (axis, wanted) in selection {

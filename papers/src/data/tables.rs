@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use tidegate_sim::Estimate;
 
+use super::BadFigure;
 use super::definition::{ColumnOf, Numbers, Selection, TableOf, TotalOf};
-use super::points::{Points, combinations, common, named, place};
+use super::points::{Points, combinations, named, place, replaced, titled};
 use super::select::{Keys, both, key, selecting};
 use super::text::{self, Named, printed};
-use super::{BadFigure, expression};
 use crate::report::Table;
 
 /// The table with its cells; `text` puts the figure's values into one.
@@ -21,8 +21,8 @@ pub fn filled(
         lines.iter().map(|line| line.iter().map(|cell| text(cell)).collect()).collect()
     };
     if !of.lines.is_empty() {
-        let (name, title, columns) = (of.name.clone(), of.title.clone(), of.heads.clone());
-        return Ok(Table { name, title, columns, rows: texts(&of.lines)? });
+        let [name, title] = [&of.name, &of.title].map(|text| named(text, &Keys::new()));
+        return Ok(Table { name: name?, title: title?, columns: of.heads.clone(), rows: texts(&of.lines)? });
     }
     let combined = |runs: Option<&str>, axes: &[String], selection: &Selection| {
         let places = if of.absent { points.places(runs, selection)? } else { points.chosen(runs, selection)? };
@@ -37,16 +37,15 @@ pub fn filled(
         let selection = both(&numbers.r#where, &selecting(group));
         for mut keys in combined(numbers.runs.as_deref(), &column.by, &selection)? {
             keys.extend(group.clone());
-            columns.push(named(&column.head, &keys));
+            columns.push(named(&column.head, &keys)?);
             wanted.push(Column { table: of, of: column, numbers: numbers.clone(), keys });
         }
     }
-    let common = common(&points.places(of.runs.as_deref(), &of.r#where)?);
     let mut rows = Vec::new();
     for row in combined(of.runs.as_deref(), &of.rows, &of.r#where)? {
         let mut cells: Vec<String> = match of.row.as_str() {
             "" => of.rows.iter().map(|axis| row[axis].text.clone()).collect(),
-            of => vec![named(of, &row)],
+            of => vec![named(of, &row)?],
         };
         for column in &wanted {
             cells.push(column.cell(&selecting(row.iter().chain(&column.keys)), points)?);
@@ -63,7 +62,8 @@ pub fn filled(
         rows.push(cells);
     }
     rows.extend(texts(&of.below)?);
-    Ok(Table { name: named(&of.name, &common), title: named(&of.title, &common), columns, rows })
+    let all = points.places(of.runs.as_deref(), &of.r#where)?;
+    Ok(Table { name: titled(&of.name, &all)?, title: titled(&of.title, &all)?, columns, rows })
 }
 
 struct Column<'a> {
@@ -135,13 +135,11 @@ impl Column<'_> {
         }
         let chosen = points.chosen(self.numbers.runs.as_deref(), &both(&self.numbers.r#where, place))?;
         let Some(first) = chosen.first() else { return Ok(String::new()) };
-        let missing = |name: &str| BadFigure(format!("there is no value {name}"));
-        let value = |name: &str| values.get(name).copied().ok_or_else(|| missing(name));
-        let lookup = |of: &str| {
-            let number = expression::number(of, &value)?;
-            Ok(Named { keys: Vec::new(), numbers: vec![number] })
+        let lookup = |name: &str| match values.get(name) {
+            Some(number) => Ok(Named { keys: Vec::new(), numbers: vec![*number] }),
+            None => Err(BadFigure(format!("there is neither a value nor an axis `{name}`"))),
         };
-        text::filled(&named(&self.of.text, &first.keys), &lookup)
+        text::filled(&replaced(&self.of.text, &first.keys), &lookup)
     }
 
     fn total(&self, total: &TotalOf, points: &Points) -> Result<String, BadFigure> {
@@ -153,7 +151,7 @@ impl Column<'_> {
 }
 
 /// Numbers with a table's runs, if they name none, of a selection.
-fn within(table: &TableOf, own: &Numbers, selection: &Selection) -> Numbers {
+pub(super) fn within(table: &TableOf, own: &Numbers, selection: &Selection) -> Numbers {
     let runs = own.runs.clone().or(table.runs.clone());
     Numbers { runs, r#where: both(selection, &own.r#where), ..own.clone() }
 }

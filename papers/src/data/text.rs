@@ -28,9 +28,8 @@ pub fn filled(text: &str, lookup: &dyn Fn(&str) -> Result<Named, BadFigure>) -> 
             let pattern = if number.is_finite() { pattern } else { nowhere };
             let text = printed(*number, digits);
             let is_signed = form.starts_with('+') && number.is_finite() && !text.starts_with('-');
-            let text = if is_signed { format!("+{text}") } else { text };
             let key = keys.get(place).map_or("", String::as_str);
-            pattern.replace("KEY", key).replace("VALUE", &text)
+            pattern.replace("KEY", key).replace("VALUE", &if is_signed { format!("+{text}") } else { text })
         });
         filled.push_str(&each.collect::<Vec<_>>().join(", "));
         rest = after;

@@ -1,7 +1,5 @@
 //! Phrases of reports: in pages, in pictures.
 
-use std::fmt::Write;
-
 use crate::report::{Figure, Report};
 
 /// A number with two decimals below 10, one below 1000, and none from there on; trailing zeros are left out.
@@ -26,33 +24,22 @@ pub fn scale(report: &Report) -> String {
 
 /// What these seeds and this noise mean, and whether other code did some of the runs: sentences, or nothing.
 pub fn method(report: &Report) -> String {
-    let mut text = String::new();
-    if report.noise_percent > 0.0 {
-        let (time, percent) = (number(10.0 * report.noise_percent), number(report.noise_percent));
-        let _ = write!(
-            text,
-            " Processes are interrupted for {time} µs after every ms of work, on average ({percent} % of the time)."
-        );
-    }
-    if report.seeds > 1 {
-        let _ = write!(
-            text,
-            " Every number is the mean over {} seeds, of overheads the mean of the ratios between runs with the same \
-             seed.",
-            report.seeds
-        );
-    }
-    let versions: Vec<String> = report.older_runs.iter().map(|(code, runs)| format!("{code} ({runs} runs)")).collect();
-    if !versions.is_empty() {
-        let _ = write!(
-            text,
-            " Version {} of the simulator wrote this; some runs were kept from other versions, and used because that was \
-             asked for: {}.",
-            report.code,
-            versions.join(", ")
-        );
-    }
-    text
+    let Report { noise_percent, seeds, older_runs, code, .. } = report;
+    let (time, percent) = (number(10.0 * noise_percent), number(*noise_percent));
+    let versions: Vec<String> = older_runs.iter().map(|(code, runs)| format!("{code} ({runs} runs)")).collect();
+    let noise = format!(
+        " Processes are interrupted for {time} µs after every ms of work, on average ({percent} % of the time)."
+    );
+    let means = format!(
+        " Every number is the mean over {seeds} seeds, of overheads the mean of the ratios between runs with the same seed."
+    );
+    let older = format!(
+        " Version {code} of the simulator wrote this; some runs were kept from other versions, and used because that was \
+         asked for: {}.",
+        versions.join(", ")
+    );
+    let all = [(*noise_percent > 0.0, noise), (*seeds > 1, means), (!versions.is_empty(), older)];
+    all.into_iter().filter(|(holds, _)| *holds).map(|(_, sentence)| sentence).collect()
 }
 
 /// What stands above a picture: the title with the paper's number of the figure, and how it was made.

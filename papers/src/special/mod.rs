@@ -21,7 +21,7 @@ const MESSAGE_PACKETS: u32 = 37;
 type Known = Result<Vec<(&'static str, String)>, BadFigure>;
 
 fn unknown<T>(name: &str) -> Result<T, BadFigure> {
-    Err(format!("special/ has no {name}").into())
+    Err(format!("papers/src/special/ has no function `{name}`").into())
 }
 
 /// Pictures beside those that a figure's file describes.

@@ -2,7 +2,7 @@
 
 use tidegate_sim::Measurement;
 
-use crate::data::{BadFigure, Named, Points, ValueOf, is_chosen, joined};
+use crate::data::{BadFigure, Named, Points, ValueOf, joined};
 
 /// Messages of each process without credit messages: eager ones, and three for each long one.
 fn messages(run: &Measurement) -> impl Iterator<Item = f64> {
@@ -12,13 +12,11 @@ fn messages(run: &Measurement) -> impl Iterator<Item = f64> {
 /// A number of each run that a value means, mean over the seeds; `of` also has the paper's, `process`.
 fn each(points: &Points, value: &ValueOf, of: fn(&Measurement, f64) -> f64) -> Result<Named, BadFigure> {
     let mut named = Named::default();
-    for point in points.of(value.numbers_of.runs.as_deref())? {
-        if is_chosen(&point.keys, &value.numbers_of.r#where)? {
-            let paper = point.keys.get("process").and_then(|key| key.number);
-            let paper = paper.ok_or("a number `process` of the benchmark is needed: what the paper's process sends")?;
-            named.keys.push(joined(&point.keys, &value.each)?);
-            named.numbers.push(point.runs.estimate(|run| of(run, paper)).mean());
-        }
+    for point in points.chosen(value.numbers_of.runs.as_deref(), &value.numbers_of.r#where)? {
+        let paper = point.keys.get("process").and_then(|key| key.number);
+        let paper = paper.ok_or("a number `process` of the benchmark is needed: what the paper's process sends")?;
+        named.keys.push(joined(&point.keys, &value.each)?);
+        named.numbers.push(point.runs.estimate(|run| of(run, paper)).mean());
     }
     Ok(named)
 }

@@ -17,7 +17,7 @@ impl Workshop<'_> {
     /// # Errors
     /// If a run fails that is this part's to report.
     pub fn do_part(&self, experiments: &[&'static Experiment], part: &Part) -> Result<Option<usize>, SimulationError> {
-        let cases = self.plan(experiments);
+        let cases = self.plan(experiments).map_err(|error| SimulationError::Setup(error.to_string()))?;
         self.state().part = Some(part.clone());
         self.enqueue(&cases);
         self.say_how_long();

@@ -44,21 +44,27 @@ fn the_figure_of_the_chapter_is_listed_and_run() {
     }
 }
 
+/// Changes the chapter's figure, and returns what the program, with these arguments, says of it on standard error: it
+/// fails, names the file and the line of the change, and runs nothing.
+#[track_caller]
+fn refused(arguments: &[&str], from: &str, to: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let file = folder.path().join("example/fig1.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let line = 1 + text[..text.find(from).unwrap()].matches('\n').count();
+    fs::write(&file, text.replacen(from, to, 1)).unwrap();
+    let output = paper(folder.path(), arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{to}: {said}");
+    assert!(said.contains("fig1.toml") && said.contains(&format!("line {line}")), "line {line}: {said}");
+    assert!(output.stdout.is_empty() && !said.contains(" to do"), "{said}");
+    said
+}
+
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_is_near() {
-    let folder = tempfile::tempdir().unwrap();
-    let figure = folder.path().join("example/fig1.toml");
-    let said = |from: &str, to: &str| {
-        written(folder.path());
-        let text = fs::read_to_string(&figure).unwrap();
-        assert!(text.contains(from), "{from}");
-        fs::write(&figure, text.replace(from, to)).unwrap();
-        let output = paper(folder.path(), &["E-fig1", "--smallest"]);
-        assert!(!output.status.success(), "{to}: {output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("fig1.toml"), "{said}");
-        said
-    };
+    let said = |from: &str, to: &str| refused(&["E-fig1", "--smallest"], from, to);
     assert!(said("title = \"Static credits", "titel = \"Static credits").contains("titel"));
     assert!(said("scheme = \"static\"", "scheme = \"statick\"").contains("did you mean static?"));
     assert!(said("slots_per_peer = [4,", "slots_per_peers = [4,").contains("did you mean slots_per_peer?"));
@@ -68,6 +74,97 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_is_near() {
         said("perhaps = \"Work for credits\"", "perhaps = \"Work on credits\"")
             .contains("did you mean Work for credits?")
     );
+    assert!(said("bytes = 256", "bytes = \"many\"").contains("[workload] bytes = many"));
+    assert!(said("repetitions = 20", "repetition = 20").contains("did you mean repetitions?"));
+    assert!(said("# Each point is", "unfitt = \"leave\"\n# Each point is").contains("did you mean unfit?"));
+    assert!(said("reference = { flow.scheme", "reference = { flow.schema").contains("did you mean scheme?"));
+}
+
+#[test]
+fn a_selection_that_no_form_has_is_refused_before_anything_is_run() {
+    let said = |from: &str, to: &str| refused(&["E-fig1", "--smallest"], from, to);
+    let claim = "claim `With 8 it costs more than with 16.`: `values.few`: ";
+    let (few, missing) = ("slots_per_peer = 8 }", said("slots_per_peer = 8 }", "slots_per_peer = 9 }"));
+    assert!(
+        missing.contains(&format!("{claim}no point has `slots_per_peer = 9`, in any form; there are 4, 8, 16, 64")),
+        "{missing}"
+    );
+    assert!(
+        said(few, "slots_per_per = 8 }").contains("there is no axis `slots_per_per`: did you mean slots_per_peer?")
+    );
+    let series = said("x = \"slots_per_peer\" }", "x = \"slots_per_peer\", where = { slots_per_peer = \"> 64\" } }");
+    assert!(series.contains("picture `fig1`: series `static`: no point has `slots_per_peer = \"> 64\"`"), "{series}");
+}
+
+#[test]
+fn a_claim_on_points_of_another_form_is_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let file = folder.path().join("example/fig1.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let reduced = "[runs.pingpong.quick]\nflow.slots_per_peer = [16, 64]\n";
+    fs::write(&file, text.replace("[runs.pingpong.quick]\n", reduced)).unwrap();
+    let output = paper(folder.path(), &["E-fig1", "--smallest"]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && shown.contains(" 0 implied, 1 not run"), "{shown}");
+    assert!(shown.contains("This form has no runs that could tell."), "{shown}");
+}
+
+#[test]
+fn words_of_claims_and_braces_are_checked_without_a_run() {
+    let read = |from: &str, to: &str| refused(&["--list"], from, to);
+    assert!(read("enough below 3", "enough bellow 3").contains("none of the judges below, above"));
+    assert!(read("few above more", "few above moer").contains("there is no value `moer`: did you mean more?"));
+    assert!(read("{few:.1} % with 8", "{fews:.1} % with 8").contains("there is no value `fews`: did you mean few?"));
+    assert!(read("perhaps = ", "only = \"half\"\nperhaps = ").contains("full, quick or smallest is needed"));
+    // Axes are known when the runs are.
+    let checked = |from: &str, to: &str| refused(&["E-fig1", "--list"], from, to);
+    assert!(checked("of 256 bytes\"", "of {bytes} bytes\"").contains("bytes is none"));
+    assert!(checked("name = \"static\"", "name = \"{scheme}\"").contains("scheme is none"));
+}
+
+#[test]
+fn places_letters_and_ids_are_given_once() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let [paper_file, figure] = ["other/paper.toml", "other/fig1.toml"].map(|name| folder.path().join(name));
+    fs::create_dir(folder.path().join("other")).unwrap();
+    for name in ["paper.toml", "fig1.toml", "fig1.md"] {
+        fs::copy(folder.path().join("example").join(name), folder.path().join("other").join(name)).unwrap();
+    }
+    let said = || {
+        let output = paper(folder.path(), &["--list"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let change = |file: &Path, from: &str, to: &str| {
+        fs::write(file, fs::read_to_string(file).unwrap().replace(from, to)).unwrap();
+    };
+    let both =
+        |said: &str, file: &str| ["example", "other"].iter().all(|name| said.contains(&format!("{name}/{file}")));
+    let place = said();
+    assert!(both(&place, "paper.toml") && place.contains("place = 6 is that of"), "{place}");
+    change(&paper_file, "place = 6", "place = 7");
+    let letter = said();
+    assert!(both(&letter, "paper.toml") && letter.contains("letter = \"E\" is that of"), "{letter}");
+    change(&paper_file, "\"E\"", "\"F\"");
+    let id = said();
+    assert!(both(&id, "fig1.toml") && id.contains("id = \"E-fig1\" is that of"), "{id}");
+    change(&figure, "E-fig1", "F-fig1");
+    assert!(paper(folder.path(), &["--list"]).status.success());
+}
+
+#[test]
+fn a_missing_file_is_named_with_the_remedy() {
+    for (name, remedy) in
+        [("fig1.md", "create it with the heading"), ("fig1.toml", "write it, or take \"fig1\" out of")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path());
+        fs::remove_file(folder.path().join("example").join(name)).unwrap();
+        let said = String::from_utf8(paper(folder.path(), &["--list"]).stderr).unwrap();
+        assert!(said.contains(&format!("example/{name} is missing: {remedy}")), "{said}");
+    }
 }
 
 /// Pages and pictures below a folder.
