@@ -133,7 +133,7 @@ impl Domain {
     }
 
     /// A call that waits by entering again and again does this between two times: calls of other threads get in. (The
-    /// [`ProgressThread`] gets in before the next call enters.)
+    /// [`ProgressThread`] mostly gets in before the next call enters.)
     pub fn let_waiters_in(&self) {
         self.lock.let_waiters_in();
     }

@@ -1,8 +1,8 @@
 //! The domain's lock, and [`Guarded`]: state that can only be reached by whoever holds it.
 //!
 //! There is one lock per domain, a [`LockWord`]. It is held for the length of one call, which is bounded, and sleeps
-//! only where a thread is begun or a table of peers is locked by another process, for milliseconds at most. An
-//! application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself. Then all that is
+//! only where a thread is begun, a table of peers is locked by another process, or a network is opened, for
+//! milliseconds at most. An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself. Then all that is
 //! left to exclude is a thread of ours that comes rarely (`progress_thread`), and as long as that thread is not armed a
 //! call does no more than to load the word.
 //!
@@ -11,7 +11,7 @@
 //! that a call is inside, and a handler is not refused.
 
 use crate::threads::thread::{Backoff, Thread};
-use crate::threads::waits::{SECOND_THREAD_TRIES, SPINS, THREAD_FIRST_TRIES};
+use crate::threads::waits::{SECOND_THREAD_TRIES, SPINS, THREAD_FIRST_NAPS, THREAD_FIRST_TRIES};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tidegate_link::{LockWord, process};
@@ -42,11 +42,14 @@ pub struct DomainLock {
     admitted: AtomicU32,
     /// How often a call took it while it was shared.
     taken: AtomicU32,
-    /// A call waits: the thread of ours lets it in before it comes again. The call sleeps between two tries in the end,
-    /// and would hardly ever try in the moment between two visits.
+    /// A call waits, or the thread that makes all progress: the thread that goes on with what is left lets it in before
+    /// it comes again, and so does a call that waits by coming in again and again. The waiting thread sleeps between
+    /// two tries in the end, and would hardly ever try in the moment between two visits.
     has_waiter: AtomicBool,
-    /// The thread of ours waits, or a call that has waited for longer than most calls take: the next call lets it in
-    /// first. A caller that comes again at once would hardly ever leave it the lock.
+    /// A thread of ours waits, or a call that has waited for longer than most calls take: the next call lets it in
+    /// first, if it comes within [`let_urgent_in`](Self::let_urgent_in). A caller that comes again at once would hardly
+    /// ever leave it the lock. Several threads that wait have one flag, and who of them gets in is chance: among many
+    /// callers with long calls one may wait for hundreds of them.
     is_urgent: AtomicBool,
 }
 
@@ -121,14 +124,15 @@ impl DomainLock {
         (0..SPINS).any(|_| self.word.take_if_free(Thread::current().0)).then(|| Inside(self))
     }
 
-    /// For a thread that waits by coming in again and again: lets those in first that wait outside. This takes a
-    /// bounded time, because a thread may end while it waits.
+    /// For a thread that waits by coming in again and again: lets those in first that wait outside. It tries a bounded
+    /// number of times, because a thread may end while it waits.
     pub fn let_waiters_in(&self) {
-        let_in(&self.has_waiter, SECOND_THREAD_TRIES);
+        let_in(&self.has_waiter, SECOND_THREAD_TRIES, 0);
     }
 
-    /// Waits outside until the thread has come in whose turn is [urgent](Self::is_urgent), for a bounded time: it may
-    /// have no processor.
+    /// Waits outside until a thread has come in, if that of another is [urgent](Self::is_urgent). The number of tries
+    /// is bounded: the other one may have no processor, and a caller may be a signal handler that has interrupted its
+    /// own thread inside, for which all wait.
     #[inline(always)]
     pub fn give_right_of_way(&self) {
         if self.is_urgent.load(Ordering::Relaxed) {
@@ -139,7 +143,7 @@ impl DomainLock {
     #[cold]
     #[inline(never)]
     fn let_urgent_in(&self) {
-        let_in(&self.is_urgent, THREAD_FIRST_TRIES);
+        let_in(&self.is_urgent, THREAD_FIRST_TRIES, THREAD_FIRST_NAPS);
     }
 
     /// A number that changes with each [`acquire`](Self::acquire) while the lock is shared.
@@ -175,7 +179,7 @@ impl DomainLock {
             if self.word.is_unshared() {
                 break false;
             }
-            self.is_urgent.store(true, Ordering::Relaxed);
+            raise(&self.is_urgent);
             if !wait(&mut backoff) {
                 // A call may wait for this thread to come in.
                 break self.word.take_if_free(thread);
@@ -204,28 +208,51 @@ impl DomainLock {
             if gives_up() {
                 break Err(Refusal::GivenUp);
             }
-            self.has_waiter.store(true, Ordering::Relaxed);
+            raise(&self.has_waiter);
             if backoff.pauses() >= SPINS {
-                self.is_urgent.store(true, Ordering::Relaxed);
+                raise(&self.is_urgent);
             }
             backoff.pause();
         };
-        self.has_waiter.store(false, Ordering::Relaxed);
-        self.is_urgent.store(false, Ordering::Relaxed);
+        // A flag that only others have raised is theirs.
+        if backoff.pauses() > 0 {
+            self.has_waiter.store(false, Ordering::Relaxed);
+        }
+        if backoff.pauses() > SPINS {
+            self.is_urgent.store(false, Ordering::Relaxed);
+        }
         outcome
     }
 }
 
-/// Waits until `waits` says that no thread waits any more, for so many tries. A thread that still waits then says so
-/// again.
-fn let_in(waits: &AtomicBool, tries: u32) {
-    let mut backoff = Backoff::default();
-    while waits.load(Ordering::Relaxed) {
-        if backoff.pauses() >= tries {
-            waits.store(false, Ordering::Relaxed);
-        }
-        backoff.pause();
+/// Raises a flag. Mostly it is raised: then the cache line, in which the lock's word is, stays with the holder.
+#[inline]
+fn raise(flag: &AtomicBool) {
+    if !flag.load(Ordering::Relaxed) {
+        flag.store(true, Ordering::Relaxed);
     }
+}
+
+/// Waits until `flag` says that no thread waits any more. If that takes too long the flag is lowered, and that is the
+/// end also if it is raised again: a thread that waits still says so to the next caller.
+fn let_in(flag: &AtomicBool, tries: u32, naps: u32) {
+    if !come_in(|| !flag.load(Ordering::Relaxed), tries, naps) {
+        flag.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Looks again and again whether those that waited `have_come`: so many times, and then between so many naps. Returns
+/// whether they have.
+fn come_in(have_come: impl Fn() -> bool, tries: u32, naps: u32) -> bool {
+    let mut backoff = Backoff::default();
+    while !have_come() {
+        match backoff.pauses() {
+            pauses if pauses < tries => backoff.pause(),
+            pauses if pauses < tries + naps => backoff.nap(),
+            _ => return false,
+        }
+    }
+    true
 }
 
 impl Inside<'_> {
@@ -292,6 +319,7 @@ impl<T> Guarded<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads::waits::LOCK_NAP;
     use core::sync::atomic::AtomicU64;
     use std::time::Duration;
 
@@ -431,40 +459,78 @@ mod tests {
         }
     }
 
+    /// How many calls come in while another thread waits, in the median.
+    fn calls_before_a_waiter(needed: bool, is_call: bool) -> u32 {
+        let (lock, is_over) = (&DomainLock::new(needed), &AtomicBool::new(false));
+        let inside = lock.acquire(|| {}).unwrap();
+        lock.share();
+        drop(inside);
+        let mut calls: Vec<u32> = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _inside = lock.acquire(|| {}).unwrap();
+                    (0..200).for_each(|_| core::hint::spin_loop());
+                }
+            });
+            let calls = (0..100).filter_map(|_| {
+                let begun = lock.calls();
+                while lock.calls() == begun {
+                    std::thread::yield_now();
+                }
+                let before = lock.calls();
+                let inside = match is_call {
+                    true => lock.acquire(|| {}).ok(),
+                    false => lock.try_acquire_shared(|| false),
+                };
+                inside.map(|_inside| lock.calls().wrapping_sub(before))
+            });
+            let calls = calls.collect();
+            is_over.store(true, Ordering::Relaxed);
+            calls
+        });
+        calls.sort_unstable();
+        assert!(calls.len() >= 50, "{calls:?}");
+        calls[calls.len() / 2]
+    }
+
     /// Without [`give_right_of_way`](DomainLock::give_right_of_way) they would be thousands.
     #[test]
     fn few_calls_come_in_while_another_thread_waits() {
         for (needed, is_call) in [(true, false), (false, false), (true, true)] {
-            let (lock, is_over) = (&DomainLock::new(needed), &AtomicBool::new(false));
-            let inside = lock.acquire(|| {}).unwrap();
-            lock.share();
-            drop(inside);
-            let mut calls: Vec<u32> = std::thread::scope(|scope| {
-                scope.spawn(move || {
-                    while !is_over.load(Ordering::Relaxed) {
-                        let _inside = lock.acquire(|| {}).unwrap();
-                        (0..200).for_each(|_| core::hint::spin_loop());
-                    }
-                });
-                let calls = (0..100).filter_map(|_| {
-                    let begun = lock.calls();
-                    while lock.calls() == begun {
-                        std::thread::yield_now();
-                    }
-                    let before = lock.calls();
-                    let inside = match is_call {
-                        true => lock.acquire(|| {}).ok(),
-                        false => lock.try_acquire_shared(|| false),
-                    };
-                    inside.map(|_inside| lock.calls().wrapping_sub(before))
-                });
-                let calls = calls.collect();
-                is_over.store(true, Ordering::Relaxed);
-                calls
-            });
-            calls.sort_unstable();
             // More, where this thread loses its processor while it waits.
-            assert!(calls.len() >= 50 && calls[calls.len() / 2] <= 16, "{calls:?}");
+            let calls = calls_before_a_waiter(needed, is_call);
+            assert!(calls <= 16, "{calls}");
         }
+    }
+
+    /// A caller that gives way may be the one for whom all others wait: a signal handler inside.
+    #[test]
+    fn a_thread_that_asks_again_and_again_is_waited_for_until_it_may_have_napped() {
+        let (looks, begun) = (core::cell::Cell::new(0), std::time::Instant::now());
+        let asks_again = || {
+            looks.set(looks.get() + 1);
+            assert!(looks.get() < 1000, "without end");
+            false
+        };
+        assert!(!come_in(asks_again, THREAD_FIRST_TRIES, THREAD_FIRST_NAPS));
+        assert!(begun.elapsed() >= THREAD_FIRST_NAPS * LOCK_NAP && THREAD_FIRST_NAPS > 0);
+        let flag = AtomicBool::new(true);
+        let_in(&flag, 3, 0);
+        assert!(!flag.load(Ordering::Relaxed), "a thread that has ended is waited for once");
+    }
+
+    #[test]
+    fn a_thread_that_comes_in_leaves_the_flags_of_others_raised() {
+        let lock = DomainLock::new(true);
+        lock.has_waiter.store(true, Ordering::Relaxed);
+        lock.is_urgent.store(true, Ordering::Relaxed);
+        let inside = lock.acquire_uncounted(|| false).unwrap();
+        assert!(lock.has_waiter.load(Ordering::Relaxed) && lock.is_urgent.load(Ordering::Relaxed));
+        // One that waits and gives up at its first try has raised nothing.
+        std::thread::scope(|scope| {
+            scope.spawn(|| lock.acquire_uncounted(|| true).map(|_| ()).unwrap_err()).join().unwrap()
+        });
+        assert!(lock.has_waiter.load(Ordering::Relaxed) && lock.is_urgent.load(Ordering::Relaxed));
+        drop(inside);
     }
 }

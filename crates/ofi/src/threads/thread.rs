@@ -64,6 +64,12 @@ impl Backoff {
         self.0
     }
 
+    /// Sleeps, however few pauses there were.
+    pub fn nap(&mut self) {
+        self.0 = self.0.saturating_add(1);
+        std::thread::sleep(LOCK_NAP);
+    }
+
     /// Pauses.
     pub fn pause(&mut self) {
         self.0 = self.0.saturating_add(1);

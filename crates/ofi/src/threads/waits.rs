@@ -7,7 +7,7 @@
 //! | a call | for another thread inside the domain | [`SPINS`], then [`YIELDS`], then naps of [`LOCK_NAP`] |
 //! | the progress thread, `Always` | for the same | the same |
 //! | the same, `WhenLeft` | for calls that wait; for a call to leave | [`SECOND_THREAD_TRIES`] of these each |
-//! | a call, and `Always` | for a thread that has waited to come in first | [`THREAD_FIRST_TRIES`] of these |
+//! | a call, and `Always` | for a thread that has waited to come in | [`THREAD_FIRST_TRIES`], [`THREAD_FIRST_NAPS`] |
 //! | a call that waits by entering again | for calls that wait to come in between | [`SECOND_THREAD_TRIES`] of these |
 //! | a call that injects | for credits | refused for up to [`INJECT_PATIENCE`] |
 //! | a read | for the rest of a message | [`WAITS_PER_POLL`] |
@@ -41,9 +41,11 @@ pub const LOCK_NAP: Duration = Duration::from_micros(50);
 pub const SECOND_THREAD_TRIES: u32 = YIELDS + 200;
 
 /// Tries for which a call waits outside while another thread has waited for the lock: that has it in less than a
-/// microsecond if it runs, and if it waits for this processor, it gets it by the first yields. If it naps, the call
-/// goes in, and the thread asks again.
+/// microsecond if it runs, and if it waits for this processor, it gets it by the first yields.
 pub const THREAD_FIRST_TRIES: u32 = SPINS + 16;
+/// Naps of [`LOCK_NAP`] for which it waits then: the other thread may nap itself, between two tries, and would find the
+/// lock taken once more.
+pub const THREAD_FIRST_NAPS: u32 = 2;
 
 /// How long injected messages are refused that would have to wait for credits: many round trips between hosts. The
 /// measurements are in `egress/holding.rs` of the message layer.
