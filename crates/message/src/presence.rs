@@ -15,6 +15,15 @@ pub(crate) struct Lost {
     pub(crate) orderly: bool,
 }
 
+/// A peer that was found to be gone while something else was being done.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    pub(crate) peer: PeerId,
+    pub(crate) name: String,
+    /// It has broken the rules, and counts as dead. Else nothing can be sent to it, but it may have sent us something.
+    pub(crate) is_quarantined: bool,
+}
+
 #[derive(Debug, Default)]
 struct Peer {
     /// Set when the peer cannot be reached any more.
@@ -34,6 +43,8 @@ pub(crate) struct Presence {
     peers: Peers<Peer>,
     /// How many cannot be reached any more.
     lost: usize,
+    /// Peers that were found to be gone, for which operations still wait.
+    noted: VecDeque<Loss>,
     /// What was under way with anybody has been given up.
     is_given_up: bool,
     /// Peers that left and whose stored messages the application has not received yet; and records of which nothing is
@@ -68,6 +79,7 @@ impl Presence {
             records: 0,
             free_records: Vec::new(),
             lost: 0,
+            noted: VecDeque::new(),
             is_given_up: false,
             departed: VecDeque::new(),
             epoch: 0,
@@ -90,6 +102,30 @@ impl Presence {
     #[inline]
     pub(crate) fn lost(&self, peer: PeerId) -> Option<&Lost> {
         if !self.has_lost() { None } else { self.peers.get(peer)?.lost.as_deref() }
+    }
+
+    /// Of a peer to which nothing can be sent: its name.
+    #[inline]
+    pub(crate) fn gone(&self, peer: PeerId) -> Option<&str> {
+        if self.lost + self.noted.len() == 0 { None } else { self.name_of_gone(peer) }
+    }
+
+    #[cold]
+    fn name_of_gone(&self, peer: PeerId) -> Option<&str> {
+        let noted = || self.noted.iter().find(|loss| loss.peer == peer).map(|loss| loss.name.as_str());
+        self.lost(peer).map(|lost| lost.name.as_str()).or_else(noted)
+    }
+
+    /// A peer was found to be gone: nothing is sent to it any more, and what was under way between us is given up. The
+    /// caller says so to [attention](crate::attention), so that everything that waits for the peer ends later.
+    pub(crate) fn note_loss(&mut self, loss: Loss) {
+        self.give_up(loss.peer);
+        self.noted.push_back(loss);
+    }
+
+    /// The next peer that was found to be gone.
+    pub(crate) fn next_loss(&mut self) -> Option<Loss> {
+        self.noted.pop_front()
     }
 
     /// A peer cannot be reached any more.

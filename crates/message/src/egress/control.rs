@@ -137,7 +137,6 @@ impl Controls {
     }
 
     /// Whether there is a peer that sends without waiting for credits while its own mailbox is full.
-    #[inline(always)]
     pub(super) fn has_overdrawn(&self) -> bool {
         !self.overdrawn.is_empty()
     }

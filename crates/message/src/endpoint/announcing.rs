@@ -42,7 +42,6 @@ impl<L: Link> Endpoint<L> {
             }
             message => self.wait_in_queue(to, message, inject, false),
         }
-        self.quarantine_overdrawn();
     }
 
     /// Keeps a send that stays with us until the receiver gets it. `None`: its peer is gone, and the application has

@@ -8,13 +8,38 @@ use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
-use crate::presence::Lost;
+use crate::presence::{Loss, Lost};
 use tidegate_flow::PeerId;
 
 /// Departed peers that one call of progress looks at, however many there are.
 const LOOKS_MOST: usize = 16;
 
 impl<L: Link> Endpoint<L> {
+    /// A call is over, or the handling of a packet or an event: what waits for peers that were found to be gone in it
+    /// ends. This is the one place for that, so nothing else has to expect that an operation, a stream or a queue is
+    /// gone because something was sent meanwhile.
+    #[inline(always)]
+    pub(super) fn end_losses(&mut self) {
+        if self.egress.attention.has_losses() {
+            self.handle_losses();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn handle_losses(&mut self) {
+        while let Some(peer) = self.egress.poll_overdrawn() {
+            self.quarantine(peer, "it sends without waiting for credits while its own mailbox is full");
+        }
+        while let Some(Loss { peer, name, is_quarantined }) = self.presence.next_loss() {
+            match is_quarantined {
+                true => self.lose_peer(peer, &name, false),
+                false => self.handle_unreachable(peer, &name),
+            }
+        }
+        self.egress.attention.end_losses();
+    }
+
     /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
     /// retrieved, and may be received; its departure, which the link reports behind that, ends the rest.
     #[cold]
@@ -173,14 +198,5 @@ impl<L: Link> Endpoint<L> {
         self.looks.release(peer);
         self.presence.release(peer);
         self.link.release(peer);
-    }
-
-    /// A peer has done what no correct peer does and what would take our memory: from now on it counts as lost.
-    #[cold]
-    pub(super) fn quarantine(&mut self, peer: PeerId, why: &str) {
-        self.egress.attention.raise();
-        self.count(Counter::PeersQuarantined, 1);
-        let name = self.link.quarantine(peer);
-        self.lose_peer(peer, &format!("{name} (quarantined: {why})"), false);
     }
 }

@@ -35,7 +35,7 @@ impl<L: Link> Endpoint<L> {
     #[inline(always)]
     fn end_packet(&mut self, from: PeerId, gained: u32) {
         self.egress.flush_control(&mut self.link, self.now);
-        self.quarantine_overdrawn();
+        self.end_losses();
         if gained > 0 && self.egress.wants_credits(from) {
             self.egress.attention.raise();
             self.resume(from);

@@ -23,6 +23,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn progress(&mut self, now: Instant) -> bool {
         debug_assert!(!self.egress.attention.is_low() || !self.may_have_work(), "attention is low, and there is work");
+        debug_assert!(!self.egress.attention.has_losses(), "a call has left a loss to this one");
         let was_due = !self.egress.attention.is_low() && self.do_what_is_due(now);
         let (mut retrieved, mut slots_retrieved) = (0, 0);
         let mut arrival = Arrival::none();
@@ -111,11 +112,13 @@ impl<L: Link> Endpoint<L> {
         // One test for everything that is rarely there.
         let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
         let worked = backlog > 0 && self.progress_backlog();
+        self.end_losses();
         let happened = self.handle_events();
         // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
         if !self.deferral.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
+        self.end_losses();
         worked | happened
     }
 
@@ -151,6 +154,7 @@ impl<L: Link> Endpoint<L> {
             LinkEvent::Closing(peer) => self.presence.handle_closing(peer),
             LinkEvent::Departed(departure) => self.handle_departure(departure),
         }
+        self.end_losses();
     }
 
     /// Sends pieces to peers for which nothing else waits. The three kinds of pieces begin in turn, so that none of
@@ -183,6 +187,7 @@ impl<L: Link> Endpoint<L> {
     pub fn handle_limit_reached(&mut self) {
         self.egress.attention.raise();
         self.egress.handle_limit_reached(&mut self.link, self.now);
+        self.end_losses();
     }
 
     /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present;
@@ -239,7 +244,7 @@ impl<L: Link> Endpoint<L> {
         let is_due = self.egress.next_timeout().is_some_and(|due| due <= now);
         if is_due {
             self.egress.handle_timeout(&mut self.link, now);
-            self.quarantine_overdrawn();
+            self.end_losses();
             while let Some(peer) = self.egress.poll_ready() {
                 self.resume(peer);
             }

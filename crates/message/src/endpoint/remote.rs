@@ -30,6 +30,7 @@ impl<L: Link> Endpoint<L> {
         self.egress.attention.raise();
         self.rma.regions.deregister(key);
         self.deny_reads(key);
+        self.end_losses();
     }
 
     /// Whether writes and atomics of peers that bring no completion data are reported as well, as
@@ -54,10 +55,6 @@ impl<L: Link> Endpoint<L> {
         for &(target, bytes) in &write.to {
             let bytes = clip(bytes, length - offset);
             self.write_part(key, &write, target, offset..offset + bytes, may_be_direct);
-            if !self.rma.operations.contains(key) {
-                // Its target turned out to be out of reach.
-                return;
-            }
             offset += bytes;
         }
         self.end_part(key, Status::Success);
@@ -121,9 +118,6 @@ impl<L: Link> Endpoint<L> {
         for &(target, bytes) in &read.from {
             let bytes = clip(bytes, length - offset);
             self.read_part(key, target, &mut buffer, offset, bytes, may_be_direct);
-            if !self.rma.operations.contains(key) {
-                return;
-            }
             offset += bytes;
         }
         self.end_part(key, Status::Success);

@@ -110,7 +110,7 @@ impl<L: Link> Endpoint<L> {
     fn send_request(&mut self, to: PeerId, mut request: Request<L::Buffer>) -> Sent<L::Buffer> {
         let mut pieces = 0;
         while self.may_request(to, &request) {
-            // Sending may have shown that the peer is gone, and the operation with it.
+            // A false `Reply` could have ended the operation.
             let is_wanted = self.rma.operations.contains(request.operation());
             match request {
                 _ if !is_wanted => return Sent::All,
@@ -190,12 +190,9 @@ impl<L: Link> Endpoint<L> {
                 pieces += 1;
             }
             moved = true;
-            // Sending may have shown that the peer is gone, and all its reads with it.
-            if self.rma.requests.is_reading(to) {
-                match status == Status::Success && read.left > 0 {
-                    true => self.rma.requests.return_read(to, read),
-                    false => self.end_read(to, read.operation, status),
-                }
+            match status == Status::Success && read.left > 0 {
+                true => self.rma.requests.return_read(to, read),
+                false => self.end_read(to, read.operation, status),
             }
         }
         moved

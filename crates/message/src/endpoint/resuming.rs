@@ -21,7 +21,7 @@ impl<L: Link> Endpoint<L> {
                 }
                 Resumed::Lost(message, name) => {
                     self.fail_notice(message.into_notice(), &name);
-                    self.handle_unreachable(to, &name);
+                    self.note_unreachable(to, name);
                     break;
                 }
                 Resumed::Stuck => break,
@@ -30,7 +30,7 @@ impl<L: Link> Endpoint<L> {
         if has_left {
             self.note_progress_to(to);
         }
-        self.quarantine_overdrawn();
+        self.end_losses();
     }
 
     /// Something that waited has left.
@@ -46,7 +46,6 @@ impl<L: Link> Endpoint<L> {
     /// Tries the peers again whose mailbox was full.
     pub(super) fn retry_full(&mut self) {
         self.egress.retry_control(&mut self.link);
-        self.quarantine_overdrawn();
         for to in self.egress.take_full() {
             self.egress.retry(to);
             if self.deferral.rooms.is_stranger(to) {

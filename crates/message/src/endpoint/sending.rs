@@ -6,6 +6,7 @@ use crate::counter::Counter;
 use crate::egress::{Body, Outgoing, Short, Step};
 use crate::link::Link;
 use crate::operation::{Context, Space};
+use crate::presence::Loss;
 use crate::wire::Message;
 use tidegate_flow::PeerId;
 
@@ -27,8 +28,8 @@ impl<L: Link> Endpoint<L> {
         mut message: Outgoing<L::Buffer>,
         inject: bool,
     ) -> Option<Outgoing<L::Buffer>> {
-        if let Some(lost) = self.presence.lost(to) {
-            let name = lost.name.clone();
+        if let Some(name) = self.presence.gone(to) {
+            let name = name.to_owned();
             self.fail_notice(message.into_notice(), &name);
             return None;
         }
@@ -49,12 +50,11 @@ impl<L: Link> Endpoint<L> {
             Step::Sent => self.report_sent(message.into_notice()),
             Step::Lost(peer) => {
                 self.fail_notice(message.into_notice(), &peer.0);
-                self.handle_unreachable(to, &peer.0);
+                self.note_unreachable(to, peer.0);
             }
             Step::Announce => return Some(message),
             Step::NoCredits | Step::Full => self.wait_in_queue(to, message, inject, step == Step::Full),
         }
-        self.quarantine_overdrawn();
         None
     }
 
@@ -81,7 +81,6 @@ impl<L: Link> Endpoint<L> {
         if report {
             self.report_sent(Some(Notice { context, space, length, report }));
         }
-        self.quarantine_overdrawn();
     }
 
     /// Sends a message of our own that is a head and nothing else.
@@ -98,19 +97,19 @@ impl<L: Link> Endpoint<L> {
         self.egress.wait(&self.link, to, message, full);
     }
 
-    /// Quarantines the peers that send without waiting for credits.
-    #[inline(always)]
-    pub(super) fn quarantine_overdrawn(&mut self) {
-        if self.egress.has_overdrawn() {
-            self.quarantine_all_overdrawn();
-        }
+    /// Nothing can be sent to a peer any more: what waits for it ends when this call does.
+    #[cold]
+    pub(super) fn note_unreachable(&mut self, peer: PeerId, name: String) {
+        self.egress.attention.note_loss();
+        self.presence.note_loss(Loss { peer, name, is_quarantined: false });
     }
 
+    /// A peer has done what no correct peer does and what would take our memory: from now on it counts as lost.
     #[cold]
-    #[inline(never)]
-    fn quarantine_all_overdrawn(&mut self) {
-        while let Some(peer) = self.egress.poll_overdrawn() {
-            self.quarantine(peer, "it sends without waiting for credits while its own mailbox is full");
-        }
+    pub(super) fn quarantine(&mut self, peer: PeerId, why: &str) {
+        self.egress.attention.note_loss();
+        self.count(Counter::PeersQuarantined, 1);
+        let name = format!("{} (quarantined: {why})", self.link.quarantine(peer));
+        self.presence.note_loss(Loss { peer, name, is_quarantined: true });
     }
 }

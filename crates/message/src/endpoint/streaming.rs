@@ -91,7 +91,6 @@ impl<L: Link> Endpoint<L> {
             let goes_on = self.send_some_pieces(&mut stream);
             let has_moved = stream.position() > begun_at;
             moved |= has_moved;
-            // Sending a piece may have shown that the peer is gone.
             self.bulk.return_stream(stream, has_moved);
             if !goes_on {
                 break;

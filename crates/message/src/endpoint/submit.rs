@@ -22,6 +22,13 @@ impl<L: Link> Endpoint<L> {
     #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
+        let submitted = self.submit_send(send);
+        self.end_losses();
+        submitted
+    }
+
+    #[inline(always)]
+    fn submit_send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         let Send { to, space, buffer, data, context, inject, delivery, report } = send;
         let length = buffer.len();
         let cost = Memory::<L::Buffer>::eager_cost(length);
@@ -92,6 +99,7 @@ impl<L: Link> Endpoint<L> {
             return self.submit_in_turn(Submission::Write(write));
         }
         self.start_write(write, true);
+        self.end_losses();
         Ok(())
     }
 
@@ -103,6 +111,7 @@ impl<L: Link> Endpoint<L> {
             return self.submit_in_turn(Submission::Read(read));
         }
         self.start_read(read, true);
+        self.end_losses();
         Ok(())
     }
 
@@ -114,6 +123,7 @@ impl<L: Link> Endpoint<L> {
             return self.submit_in_turn(Submission::Atomic(atomic));
         }
         self.start_atomic(atomic);
+        self.end_losses();
         Ok(())
     }
 
@@ -131,6 +141,7 @@ impl<L: Link> Endpoint<L> {
             Submission::Write(write) if self.refuses_injected(&write) => Err(TryAgain),
             other => {
                 self.start(other, true);
+                self.end_losses();
                 Ok(())
             }
         }
@@ -143,6 +154,7 @@ impl<L: Link> Endpoint<L> {
             Some(target) => self.wait_behind_fence(target, operation, false),
             None => {
                 self.start(operation, false);
+                self.end_losses();
                 Ok(())
             }
         }
@@ -155,7 +167,8 @@ impl<L: Link> Endpoint<L> {
         let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
-        let is_alone = !self.presence.has_lost() && !self.matching.of(queue).has_stored();
+        let is_alone =
+            !self.presence.has_lost() && !self.matching.of(queue).has_stored() && !self.deferral.windows.has_dropped();
         if !is_plain || !is_alone || self.ended.len() >= self.receives_most {
             return self.receive_any(receive);
         }
@@ -166,10 +179,9 @@ impl<L: Link> Endpoint<L> {
     /// Posts a receive that nothing stored satisfies.
     #[inline(always)]
     fn post(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue) {
-        let Receive { from, buffer, context, report, .. } = receive;
+        let Receive { buffer, context, report, .. } = receive;
         let number = self.matching.next_number();
         self.matching.of(queue).post(number, pattern, buffer, context, report);
-        self.seek(from);
     }
 
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
@@ -181,6 +193,7 @@ impl<L: Link> Endpoint<L> {
             // A message to ourselves that had to be received first may have been.
             self.release_fenced(Target::Myself);
         }
+        self.end_losses();
         submitted
     }
 
@@ -207,7 +220,9 @@ impl<L: Link> Endpoint<L> {
             let failure = Failure::PeerLost { peer };
             self.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
+            let from = receive.from;
             self.post(receive, pattern, queue);
+            self.seek(from);
         }
         Ok(())
     }

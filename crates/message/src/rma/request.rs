@@ -314,11 +314,6 @@ impl<B: Buffer> Requests<B> {
         self.of(peer).reads.push_back(read);
     }
 
-    /// Whether reads of a peer are not through: none is if it is gone.
-    pub(crate) fn is_reading(&self, peer: PeerId) -> bool {
-        self.unfinished(peer) > 0
-    }
-
     /// A read is over.
     pub(crate) fn end_read(&mut self, peer: PeerId) {
         let lane = self.of(peer);
@@ -401,6 +396,6 @@ mod tests {
             [Some(A), Some(B), Some(A)]
         );
         (0..2).for_each(|_| requests.end_read(A));
-        assert_eq!((requests.is_reading(A), requests.readers().collect::<Vec<_>>()), (false, vec![B]));
+        assert_eq!((requests.unfinished(A), requests.readers().collect::<Vec<_>>()), (0, vec![B]));
     }
 }
