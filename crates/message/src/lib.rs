@@ -16,6 +16,7 @@
 //! - `rma`: remote operations, and what bounds them.
 //! - `fence`: operations that wait until earlier ones to the same target have completed.
 //! - `presence`: who is there and who is gone.
+//! - `port`: the link, the way out, time, presence and completions together: each part is lent it with each call.
 //! - `open`, `waits`, `ages`, `looks`: what is not finished and for whom sends wait, for whoever looks now and then.
 //! - `endpoint`: the wiring: what follows in one of these from what has happened in another.
 //!
@@ -43,6 +44,7 @@ mod memory;
 mod open;
 mod operation;
 mod payload;
+mod port;
 mod presence;
 mod rma;
 mod sequence;

@@ -43,8 +43,6 @@ pub(crate) struct Bulk<B> {
     pub(crate) streams: Streams<B>,
     /// Sends whose payload the receivers have not got: by rendezvous, or deferred.
     sends: Slab<PendingSend<B>>,
-    /// What the link was asked to copy.
-    pub(crate) transfers: Transfers<B>,
     /// By peer: whether it read the last long message of ours out of our memory.
     readers: Peers<bool, 64>,
 }
@@ -62,7 +60,6 @@ impl<B: Buffer> Bulk<B> {
             bounces: BouncePool::new(bounce_buffers),
             streams: Streams::new(peers),
             sends: Slab::new(),
-            transfers: Transfers::new(),
             readers: Peers::new(peers, ()),
         }
     }
@@ -184,12 +181,6 @@ impl<B: Buffer> Bulk<B> {
             false if has_moved => Some(self.streams.push(stream)),
             false => Some(self.streams.put_back(stream)),
         };
-    }
-
-    /// The next part of a pull to read, of so many bytes at most, and the name of the transfer.
-    pub(crate) fn begin_pull_part(&mut self, key: Key, most: usize) -> Option<(Key, Part<'_, B>)> {
-        let part = self.pulls.next_part(key, most)?;
-        Some((self.transfers.begin(TransferOwner::Pull(key), part.length), part))
     }
 
     /// The place of a peer that is gone goes to another.

@@ -70,7 +70,7 @@ pub(crate) struct Transfers<B> {
 }
 
 impl<B> Transfers<B> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Transfers { running: Slab::new(), held: Slab::new() }
     }
 

@@ -16,7 +16,7 @@ impl<L: Link> Endpoint<L> {
     /// Sends a short message; or its request to send, if flow control wants that and the receiver has room for it.
     #[inline]
     pub(super) fn dispatch_or_announce(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
-        if let Some(message) = self.dispatch_unless_announced(to, message, inject) {
+        if let Some(message) = self.port.dispatch_unless_announced(to, message, inject) {
             self.announce_instead(to, message, inject);
         }
     }
@@ -34,13 +34,13 @@ impl<L: Link> Endpoint<L> {
                 if may_be_announced
                     && has_room(buffer.spans().count(), Memory::<L::Buffer>::eager_cost(buffer.len())) =>
             {
-                self.link.counters().sub(Counter::MessagesEager, 1);
+                self.port.link.counters().sub(Counter::MessagesEager, 1);
                 let Notice { context, space, report, .. } = notice;
                 let (target, data) = (Target::Peer(to), head.data);
                 let send = Send { to: target, space, buffer, data, context, inject, delivery: false, report };
                 self.announce_in_room(to, send);
             }
-            message => self.wait_in_queue(to, message, inject, false),
+            message => self.port.wait_in_queue(to, message, inject, false),
         }
     }
 
@@ -49,20 +49,20 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn keep_send(&mut self, to: PeerId, send: Send<L::Buffer>) -> Option<Key> {
         let length = send.buffer.len();
         let notice = Some(Notice { context: send.context, space: send.space, length, report: send.report });
-        if let Some(lost) = self.presence.lost(to) {
+        if let Some(lost) = self.port.presence.lost(to) {
             let name = lost.name.clone();
-            self.fail_notice(notice, &name);
+            self.port.fail_notice(notice, &name);
             return None;
         }
         let payload = match send.inject {
             true => Payload::Copied(copy_of(&send.buffer)),
             false => Payload::Application(send.buffer),
         };
-        if self.presence.awaits(send.inject) {
-            self.presence.keep_send(to);
+        if self.port.presence.awaits(send.inject) {
+            self.port.presence.keep_send(to);
         }
         let Send { space, data, delivery, .. } = send;
-        self.egress.attention.begin();
+        self.port.egress.attention.begin();
         Some(self.bulk.keep(PendingSend::new(to, space, data, delivery, payload, notice)))
     }
 
@@ -86,12 +86,12 @@ impl<L: Link> Endpoint<L> {
     /// Sends the request to send of a message for which the receiver has room. `was_dropped`: the receiver has dropped
     /// its envelope once.
     pub(super) fn announce_kept(&mut self, to: PeerId, key: Key, was_dropped: bool) {
-        self.count(Counter::MessagesRendezvous, 1);
+        self.port.count(Counter::MessagesRendezvous, 1);
         let Some(send) = self.bulk.send(key) else { return };
         let mut spans = self.spans_of(send);
         let (length, data, space) = (send.length, send.data, send.space);
         let exposed = match &send.payload {
-            Payload::Application(buffer) if !spans.is_empty() => self.link.expose(to, buffer, &mut spans),
+            Payload::Application(buffer) if !spans.is_empty() => self.port.link.expose(to, buffer, &mut spans),
             _ => 0,
         };
         let head = RequestToSend {
@@ -111,7 +111,7 @@ impl<L: Link> Endpoint<L> {
         }
         let rest = RequestToSend::body_of(exposed, &spans);
         let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };
-        self.dispatch(to, Outgoing::new(head, body, None), false);
+        self.port.dispatch(to, Outgoing::new(head, body, None), false);
     }
 
     /// Copies the first piece of a rendezvous message into a bounce buffer, unless the receiver will rather read all of
@@ -124,13 +124,13 @@ impl<L: Link> Endpoint<L> {
         {
             return None;
         }
-        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from, .. } = self.link.capabilities(to);
+        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from, .. } = self.port.link.capabilities(to);
         if !shares_bounce_buffers || (reaches_memory && length >= direct_from) {
             return None;
         }
         let bounce = self.bulk.bounces.take(to, key, Use::Ahead)?;
         let Payload::Application(buffer) = &self.bulk.send(key)?.payload else { return None };
-        self.link.fill_bounce_buffer(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
+        self.port.link.fill_bounce_buffer(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
         Some(bounce as u16)
     }
 }

@@ -48,7 +48,7 @@ impl<L: Link> Endpoint<L> {
     /// Starts an atomic.
     #[inline]
     pub(super) fn start_atomic(&mut self, atomic: AtomicRequest<L::Buffer>) {
-        self.count(Counter::AtomicOperations, 1);
+        self.port.count(Counter::AtomicOperations, 1);
         let Some(&(first, _)) = atomic.to.first() else { return };
         let (destination, compare) = match atomic.kind {
             AtomicKind::Update => (None, None),
@@ -65,7 +65,7 @@ impl<L: Link> Endpoint<L> {
         // The answer to the longest part is the dearest.
         let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
-        self.egress.attention.begin();
+        self.port.egress.attention.begin();
         let key = self.rma.operations.begin(operation);
         let mut offset = 0;
         for &(target, elements) in &atomic.to {

@@ -20,14 +20,14 @@ impl<L: Link> Endpoint<L> {
     /// none, or the sender is to know when it is received.
     pub(super) fn carry(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
         let length = send.buffer.len();
-        if send.delivery || length > self.link.carries_most(to) || self.presence.lost(to).is_some() {
+        if send.delivery || length > self.port.link.carries_most(to) || self.port.presence.lost(to).is_some() {
             return false;
         }
         let cost = Memory::<L::Buffer>::eager_cost(length);
         if cost > self.deferral.rooms.limits(to).largest || !self.deferral.rooms.take(to, cost) {
             return false;
         }
-        if length == 0 || !self.link.carry(to, &send.buffer) {
+        if length == 0 || !self.port.link.carry(to, &send.buffer) {
             self.deferral.rooms.put_back(to, cost);
             return false;
         }
@@ -37,7 +37,7 @@ impl<L: Link> Endpoint<L> {
 
     /// The same for the first deferred send, if it is too long for the mailbox and the receiver does not know of it.
     pub(super) fn carry_deferred(&mut self, to: PeerId, key: Key) -> bool {
-        let (limits, carries_most) = (self.deferral.rooms.limits(to), self.link.carries_most(to));
+        let (limits, carries_most) = (self.deferral.rooms.limits(to), self.port.link.carries_most(to));
         let Some(send) = self.bulk.send(key) else { return false };
         let Payload::Application(buffer) = &send.payload else { return false };
         let (length, cost) = (send.length, Memory::<L::Buffer>::eager_cost(send.length));
@@ -45,7 +45,7 @@ impl<L: Link> Endpoint<L> {
         if send.delivery || !is_long || cost > limits.largest || !self.deferral.rooms.may_release_unseen(to, cost) {
             return false;
         }
-        if !self.link.carry(to, buffer) {
+        if !self.port.link.carry(to, buffer) {
             return false;
         }
         self.deferral.rooms.release_first(to, cost);
@@ -57,14 +57,14 @@ impl<L: Link> Endpoint<L> {
 
     /// The packet of a message that the link carries.
     fn say_carried(&mut self, to: PeerId, space: Space, data: Option<u64>, length: usize, notice: Option<Notice>) {
-        self.count(Counter::MessagesEager, 1);
+        self.port.count(Counter::MessagesEager, 1);
         let head = Carried { queue: space.queue(), tag: space.tag(), data, length: length as u64 };
-        self.dispatch(to, Outgoing::new(head, Body::None, notice), false);
+        self.port.dispatch(to, Outgoing::new(head, Body::None, notice), false);
     }
 
     /// The packet of a message whose payload the link has carried.
     pub(super) fn handle_carried(&mut self, from: PeerId, head: &Carried) -> Result<(), Malformed> {
-        let payload = self.link.take_carried(from).ok_or(Malformed)?;
+        let payload = self.port.link.take_carried(from).ok_or(Malformed)?;
         let Carried { queue, tag, data, length } = *head;
         if payload.len() as u64 != length {
             return Err(Malformed);

@@ -24,7 +24,7 @@ impl<L: Link> Endpoint<L> {
         if self.deferral.rooms.is_met(to) {
             return false;
         }
-        if send.inject && self.link.must_greet(to) {
+        if send.inject && self.port.link.must_greet(to) {
             return false;
         }
         self.meet(to);
@@ -36,7 +36,7 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(super) fn must_greet(&mut self, to: PeerId) -> bool {
         let rooms = &self.deferral.rooms;
-        (!rooms.is_met(to) || rooms.is_stranger(to)) && self.link.must_greet(to)
+        (!rooms.is_met(to) || rooms.is_stranger(to)) && self.port.link.must_greet(to)
     }
 
     /// The same of the target of an injected remote operation.
@@ -46,7 +46,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A message that is too long for the mailbox, or finds no room.
     pub(super) fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        self.count(Counter::BytesSent, send.buffer.len() as u64);
+        self.port.count(Counter::BytesSent, send.buffer.len() as u64);
         match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
             true if self.carry(to, &send) => {}
             true => self.announce(to, send),

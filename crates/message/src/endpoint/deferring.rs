@@ -40,7 +40,7 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     fn defer(&mut self, to: PeerId, key: Key) {
         if !self.deferral.rooms.is_stranger(to) {
-            self.count(Counter::SendsDeferred, 1);
+            self.port.count(Counter::SendsDeferred, 1);
         }
         if let Some(send) = self.bulk.send_mut(key) {
             send.deferred = Some(self.deferral.rooms.defer(to, key, send.space.queue(), send.space.tag()));
@@ -80,7 +80,7 @@ impl<L: Link> Endpoint<L> {
 
     fn send_kept_eagerly(&mut self, to: PeerId, key: Key, was_dropped: bool) {
         let Some(send) = self.remove_send(key) else { return };
-        self.count(Counter::MessagesEager, 1);
+        self.port.count(Counter::MessagesEager, 1);
         let (queue, tag) = (send.space.queue(), send.space.tag());
         let head = Eager { queue, tag, data: send.data, was_dropped };
         let body = match send.payload {
@@ -104,14 +104,14 @@ impl<L: Link> Endpoint<L> {
                 entry_of(key, send).emit(&mut body);
             }
         }
-        self.count(Counter::DeferralNotices, 1);
+        self.port.count(Counter::DeferralNotices, 1);
         let body = Body::Owned(body.into_boxed_slice());
-        self.dispatch(to, Outgoing::new(DeferralNotice, body, None), false);
+        self.port.dispatch(to, Outgoing::new(DeferralNotice, body, None), false);
     }
 
     /// The receiver has matched or dropped all of a batch.
     pub(super) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
-        if self.egress.waits(from, &[MessageKind::DeferralNotice]) {
+        if self.port.egress.waits(from, &[MessageKind::DeferralNotice]) {
             return Err(Malformed);
         }
         if let Some((queue, pattern)) = self.deferral.rooms.acknowledge(from)? {
@@ -144,13 +144,13 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether an answer to a query of `peer` waits.
     fn is_answering(&self, peer: PeerId) -> bool {
-        self.egress.waits(peer, &[MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::NoMatch])
+        self.port.egress.waits(peer, &[MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::NoMatch])
     }
 
     /// Offers the first dropped send that `pattern` accepts, or says that there is none.
     fn answer(&mut self, to: PeerId, queue: Queue, pattern: &Pattern) {
         let found = self.deferral.rooms.offer(to, queue, pattern);
-        let may_be_long = self.egress.is_idle(to);
+        let may_be_long = self.port.egress.is_idle(to);
         let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.bulk.send(key)?))) {
             Some((key, send)) => {
                 let (tag, data, length) = (send.space.tag(), send.data, send.length as u64);
@@ -159,7 +159,7 @@ impl<L: Link> Endpoint<L> {
             }
             None => (NoMatch.into(), Body::None),
         };
-        self.dispatch(to, Outgoing::new(head, body, None), true);
+        self.port.dispatch(to, Outgoing::new(head, body, None), true);
     }
 
     /// The receiver declines what we offered.
@@ -188,7 +188,7 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn end_deferral(&mut self, key: Key) {
         let Some(send) = self.bulk.send_mut(key) else { return };
         let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
-        self.count(Counter::MessagesRendezvous, 1);
+        self.port.count(Counter::MessagesRendezvous, 1);
         self.deferral.rooms.remove(to, at);
         self.release_deferred(to);
     }
@@ -200,14 +200,14 @@ impl<L: Link> Endpoint<L> {
             // It has been lost since.
             return self.deferral.rooms.forget_stranger(peer);
         }
-        let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
+        let window = self.port.link.window(peer).unwrap_or(self.port.limits.window);
         if window == 0 {
-            return self.egress.try_again(peer);
+            return self.port.egress.try_again(peer);
         }
         self.deferral.rooms.meet_again(peer, self.limits_towards(window));
         self.release_deferred(peer);
         // Only now there are sends for which it has no room.
-        self.count(Counter::SendsDeferred, self.deferral.rooms.deferred(peer) as u64);
+        self.port.count(Counter::SendsDeferred, self.deferral.rooms.deferred(peer) as u64);
         self.notify(peer);
     }
 }

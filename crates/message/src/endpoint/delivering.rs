@@ -37,7 +37,7 @@ impl<L: Link> Endpoint<L> {
             Stored::Own { buffer, context, report } => {
                 self.matching.own_kept -= 1;
                 self.deliver_own(active, &envelope, queue, &buffer);
-                self.complete_own(context, report, &envelope, queue);
+                self.port.complete_own(context, report, &envelope, queue);
             }
             Stored::Lost(peer) => self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer }),
         }
@@ -57,7 +57,7 @@ impl<L: Link> Endpoint<L> {
             (Stored::Remote(announcement), _) => self.finish_announced(&announcement),
             (Stored::Own { context, report, .. }, _) => {
                 self.matching.own_kept -= 1;
-                self.complete_own(context, report, &envelope, queue);
+                self.port.complete_own(context, report, &envelope, queue);
             }
             (Stored::Lost(_), _) => {}
         }
@@ -72,7 +72,7 @@ impl<L: Link> Endpoint<L> {
         if inquiry.claim && !inquiry.discard {
             self.matching.of(queue).claim(at, inquiry.context);
         }
-        self.complete_peek(inquiry.context, &envelope, queue);
+        self.port.complete_peek(inquiry.context, &envelope, queue);
         if inquiry.discard
             && let Some(unexpected) = self.matching.of(queue).take_at(at)
         {

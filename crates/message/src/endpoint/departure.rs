@@ -20,7 +20,7 @@ impl<L: Link> Endpoint<L> {
     /// gone because something was sent meanwhile.
     #[inline(always)]
     pub(super) fn end_losses(&mut self) {
-        if self.egress.attention.has_losses() {
+        if self.port.egress.attention.has_losses() {
             self.handle_losses();
         }
     }
@@ -28,26 +28,26 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     #[inline(never)]
     fn handle_losses(&mut self) {
-        while let Some(peer) = self.egress.poll_overdrawn() {
-            self.quarantine(peer, "it sends without waiting for credits while its own mailbox is full");
+        while let Some(peer) = self.port.egress.poll_overdrawn() {
+            self.port.quarantine(peer, "it sends without waiting for credits while its own mailbox is full");
         }
-        while let Some(Loss { peer, name, is_quarantined }) = self.presence.next_loss() {
+        while let Some(Loss { peer, name, is_quarantined }) = self.port.presence.next_loss() {
             match is_quarantined {
                 true => self.lose_peer(peer, &name, false),
                 false => self.handle_unreachable(peer, &name),
             }
         }
-        self.egress.attention.end_losses();
+        self.port.egress.attention.end_losses();
     }
 
     /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
     /// retrieved, and may be received; its departure, which the link reports behind that, ends the rest.
     #[cold]
     pub(super) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
-        self.presence.give_up(peer);
+        self.port.presence.give_up(peer);
         self.deferral.rooms.lose_peer(peer);
-        for message in self.egress.abandon(peer) {
-            self.fail_notice(message.into_notice(), name);
+        for message in self.port.egress.abandon(peer) {
+            self.port.fail_notice(message.into_notice(), name);
         }
         self.rma.requests.lose_peer(peer);
         for key in self.bulk.sends_to(peer) {
@@ -63,10 +63,10 @@ impl<L: Link> Endpoint<L> {
 
     /// Ends everything that waits for `peer`.
     pub(super) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
-        self.presence.lose(peer, Lost { name: name.to_owned(), orderly });
+        self.port.presence.lose(peer, Lost { name: name.to_owned(), orderly });
         let sink = self.assembly.end(peer);
         self.handle_unreachable(peer, name);
-        self.egress.lose_peer(peer);
+        self.port.egress.lose_peer(peer);
         self.deferral.rooms.lose_peer(peer);
         self.deferral.windows.lose_peer(peer);
         self.lose_inbound(peer, sink, name);
@@ -78,17 +78,19 @@ impl<L: Link> Endpoint<L> {
         }
         for (queue, receive) in self.matching.lose_peer(Target::Peer(peer), name, !orderly) {
             let failure = Failure::PeerLost { peer: name.to_owned() };
-            self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
+            self.port.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
         }
     }
 
     /// Ends a pull whose peer is gone; there is nobody to tell.
     fn lose_pull(&mut self, key: Key, peer: &str) {
-        if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.pulls.end(key, false, self.now) {
+        if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.pulls.end(key, false, self.port.now) {
             self.forget_stored(remote.peer, remote.kept());
             let failure = Failure::PeerLost { peer: peer.to_owned() };
             let ending = Ending::Receive { active, envelope, queue, failure };
-            self.end_after_transfers(TransferOwner::Pull(key), remote.peer, ending);
+            if let Some(ending) = self.port.end_after_transfers(TransferOwner::Pull(key), remote.peer, ending) {
+                self.end_held(ending);
+            }
         }
     }
 
@@ -100,7 +102,7 @@ impl<L: Link> Endpoint<L> {
             }
             Sink::Store(at, queue) => {
                 if let Some(unexpected) = self.matching.of(queue).take_at(at) {
-                    self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
+                    self.port.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
                     self.forget_stored(peer, unexpected.cost);
                 }
             }
@@ -111,9 +113,9 @@ impl<L: Link> Endpoint<L> {
     /// What a lost peer had stored here is stored no longer. There is nobody to give the room to.
     fn forget_stored(&mut self, peer: PeerId, cost: u32) {
         if cost > 0 {
-            self.deferral.windows.leave(self.link.counters(), peer, cost);
+            self.deferral.windows.leave(self.port.link.counters(), peer, cost);
             self.deferral.windows.shrink(peer);
-            self.deferral.windows.review(self.link.counters(), peer, false, |_, _| None);
+            self.deferral.windows.review(self.port.link.counters(), peer, false, |_, _| None);
         }
     }
 
@@ -121,13 +123,13 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn handle_departure(&mut self, departure: Departure) {
         let peer = departure.peer;
         if !departure.orderly {
-            self.count(Counter::PeersDied, 1);
-            if let Some(identity) = self.link.identity(peer) {
-                self.link.note_death(identity);
+            self.port.count(Counter::PeersDied, 1);
+            if let Some(identity) = self.port.link.identity(peer) {
+                self.port.link.note_death(identity);
             }
         }
         self.lose_peer(peer, &departure.name, departure.orderly);
-        self.presence.depart(peer);
+        self.port.presence.depart(peer);
     }
 
     /// Gives the places of those departed peers back of which no message is stored any more and no completion waits for
@@ -138,19 +140,19 @@ impl<L: Link> Endpoint<L> {
     /// receive memory pays for: whoever does not receive what departed peers have sent keeps no newcomer out.
     #[cold]
     pub(super) fn release_departed(&mut self) {
-        if !self.ended.left().is_empty() {
+        if !self.port.ended.left().is_empty() {
             return;
         }
-        for _ in 0..self.presence.departed().min(LOOKS_MOST) {
-            let Some(peer) = self.presence.next_departed() else { break };
-            if self.presence.is_record(peer) {
+        for _ in 0..self.port.presence.departed().min(LOOKS_MOST) {
+            let Some(peer) = self.port.presence.next_departed() else { break };
+            if self.port.presence.is_record(peer) {
                 self.end_record(peer);
-            } else if self.bulk.transfers.holds_any_of(peer) {
-                self.presence.depart(peer);
+            } else if self.port.transfers.holds_any_of(peer) {
+                self.port.presence.depart(peer);
             } else if !self.matching.has_stored_from(Target::Peer(peer)) {
                 self.release_peer(peer);
-            } else if !self.link.lacks_places() || !self.record_peer(peer) {
-                self.presence.depart(peer);
+            } else if !self.port.link.lacks_places() || !self.record_peer(peer) {
+                self.port.presence.depart(peer);
             }
         }
     }
@@ -158,12 +160,12 @@ impl<L: Link> Endpoint<L> {
     /// Keeps a record of a departed peer for its stored messages, and gives its place back. Returns whether receive
     /// memory pays for that.
     fn record_peer(&mut self, peer: PeerId) -> bool {
-        let record = self.presence.next_record();
+        let record = self.port.presence.next_record();
         let is_paid = self.deferral.windows.begin_record(peer, record);
         if is_paid {
-            self.presence.begin_record(peer);
+            self.port.presence.begin_record(peer);
             self.matching.move_source(Target::Peer(peer), Target::Peer(record));
-            self.link.begin_record(peer, record);
+            self.port.link.begin_record(peer, record);
             self.release_peer(peer);
         }
         is_paid
@@ -173,17 +175,17 @@ impl<L: Link> Endpoint<L> {
     /// completion can name it.
     #[cold]
     pub(super) fn leave_record(&mut self, record: PeerId, cost: u32) {
-        self.deferral.windows.leave_record(self.link.counters(), record, cost);
+        self.deferral.windows.leave_record(self.port.link.counters(), record, cost);
         if !self.matching.has_stored_from(Target::Peer(record)) {
-            self.presence.depart(record);
+            self.port.presence.depart(record);
         }
     }
 
     fn end_record(&mut self, record: PeerId) {
         self.matching.forget_peer(Target::Peer(record));
         self.deferral.windows.end_record(record);
-        self.presence.end_record(record);
-        self.link.end_record(record);
+        self.port.presence.end_record(record);
+        self.port.link.end_record(record);
     }
 
     fn release_peer(&mut self, peer: PeerId) {
@@ -193,10 +195,10 @@ impl<L: Link> Endpoint<L> {
         self.deferral.rooms.release(peer);
         self.assembly.release(peer);
         self.rma.requests.lose_peer(peer);
-        self.egress.release(peer);
+        self.port.egress.release(peer);
         self.bulk.release(peer);
         self.looks.release(peer);
-        self.presence.release(peer);
-        self.link.release(peer);
+        self.port.presence.release(peer);
+        self.port.link.release(peer);
     }
 }

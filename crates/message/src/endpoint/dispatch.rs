@@ -14,19 +14,19 @@ impl<L: Link> Endpoint<L> {
     /// A packet of one slot has come.
     #[inline(always)]
     pub(super) fn handle_packet(&mut self, from: PeerId, packet: &Packet) {
-        if from.0 >= self.config.flow.peers {
-            return self.count(Counter::Violations, 1);
+        if from.0 >= self.port.config.flow.peers {
+            return self.port.count(Counter::Violations, 1);
         }
         // Credits that it has brought.
-        let gained = match self.egress.handle_retrieved(from, packet) {
+        let gained = match self.port.egress.handle_retrieved(from, packet) {
             Ok(gained) => gained,
-            Err(_) => return self.count(Counter::Violations, 1),
+            Err(_) => return self.port.count(Counter::Violations, 1),
         };
         if packet.header.kind() == PacketKind::Data {
             let handled = self.handle_data(from, packet);
             self.judge(from, handled);
         } else {
-            self.egress.attention.raise();
+            self.port.egress.attention.raise();
         }
         self.end_packet(from, gained);
     }
@@ -34,10 +34,10 @@ impl<L: Link> Endpoint<L> {
     /// What was retrieved has been handled: control packets leave, and what waited for the credits that it brought.
     #[inline(always)]
     fn end_packet(&mut self, from: PeerId, gained: u32) {
-        self.egress.flush_control(&mut self.link, self.now);
+        self.port.egress.flush_control(&mut self.port.link, self.port.now);
         self.end_losses();
-        if gained > 0 && self.egress.wants_credits(from) {
-            self.egress.attention.raise();
+        if gained > 0 && self.port.egress.wants_credits(from) {
+            self.port.egress.attention.raise();
             self.resume(from);
         }
     }
@@ -47,21 +47,21 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn handle_long_packet(&mut self, from: PeerId, first: &Packet) {
         let mut rest = self.assembly.take_rest();
         // All slots are read before anything is said to their sender.
-        let last = self.link.retrieve_following(&first.header, &mut rest);
-        match last.filter(|_| from.0 < self.config.flow.peers && first.header.begins_long_packet()) {
+        let last = self.port.link.retrieve_following(&first.header, &mut rest);
+        match last.filter(|_| from.0 < self.port.config.flow.peers && first.header.begins_long_packet()) {
             Some(last) => {
                 let length = (first.header.slots() as usize - 2) * PAYLOAD_BYTES + last.header.length();
                 self.handle_slots(from, first, &rest.as_flattened()[..length], &last);
             }
-            None => self.count(Counter::Violations, 1),
+            None => self.port.count(Counter::Violations, 1),
         }
         self.assembly.return_rest(rest);
     }
 
     fn handle_slots(&mut self, from: PeerId, first: &Packet, rest: &[u8], last: &Packet) {
-        let gained = match self.egress.handle_retrieved_long(from, first.header.slots(), last) {
+        let gained = match self.port.egress.handle_retrieved_long(from, first.header.slots(), last) {
             Ok(gained) => gained,
-            Err(_) => return self.count(Counter::Violations, 1),
+            Err(_) => return self.port.count(Counter::Violations, 1),
         };
         let handled = self.handle_data(from, first).and_then(|()| self.handle_next(from, rest));
         self.judge(from, handled);
@@ -81,8 +81,8 @@ impl<L: Link> Endpoint<L> {
     /// What no correct peer sends counts as a violation.
     #[inline]
     pub(super) fn judge(&mut self, from: PeerId, handled: Result<(), Malformed>) {
-        if handled.is_err() && !self.presence.is_given_up(from) {
-            self.count(Counter::Violations, 1);
+        if handled.is_err() && !self.port.presence.is_given_up(from) {
+            self.port.count(Counter::Violations, 1);
         }
     }
 
@@ -97,7 +97,7 @@ impl<L: Link> Endpoint<L> {
     /// The first packet of a message that is not eager.
     #[inline(never)]
     fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         let (head, length, rest) = Message::parse(kind, payload).ok_or(Malformed)?;
         self.assembly.check_first(from, length, rest.len())?;
         if rest.len() == length {
@@ -118,7 +118,7 @@ impl<L: Link> Endpoint<L> {
                 Sink::ReadData(Key(operation), at)
             }
             head if length <= LARGEST_CONTROL_BYTES => {
-                self.egress.attention.begin();
+                self.port.egress.attention.begin();
                 self.assembly.begin_control(from, head, length);
                 return Ok(());
             }
@@ -133,7 +133,7 @@ impl<L: Link> Endpoint<L> {
     fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Result<(), Malformed> {
         let (offset, is_last, sink) = self.assembly.advance(from, part.len())?;
         if !matches!(sink, Sink::Receive(..)) {
-            self.egress.attention.raise();
+            self.port.egress.attention.raise();
         }
         match sink {
             Sink::Idle | Sink::Discard => {}

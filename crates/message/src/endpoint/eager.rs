@@ -2,7 +2,6 @@
 //! their size when no receive waits for them.
 
 use super::Endpoint;
-use super::ending::placed;
 use crate::assembly::{Sink, write_clipped};
 use crate::completion::Completion;
 use crate::counter::Counter;
@@ -14,6 +13,7 @@ use crate::matching::{Filled, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target, TryAgain};
 use crate::payload::Payload;
+use crate::port::placed;
 use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 
@@ -27,19 +27,19 @@ impl<L: Link> Endpoint<L> {
         step: Option<Step>,
         may_refuse: bool,
     ) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         if send.inject && may_refuse && self.must_hold(to, &send, step.as_ref()) {
             let cost = Memory::<L::Buffer>::eager_cost(send.buffer.len());
             self.deferral.rooms.put_back(to, cost);
             return Err(TryAgain);
         }
-        self.count(Counter::BytesSent, send.buffer.len() as u64);
-        self.count(Counter::MessagesEager, 1);
+        self.port.count(Counter::BytesSent, send.buffer.len() as u64);
+        self.port.count(Counter::MessagesEager, 1);
         let inject = send.inject;
         let message = Outgoing::eager(send);
         let left = match step {
-            Some(step) => self.end_step(to, step, message, inject),
-            None => self.dispatch_unless_announced(to, message, inject),
+            Some(step) => self.port.end_step(to, step, message, inject),
+            None => self.port.dispatch_unless_announced(to, message, inject),
         };
         if let Some(message) = left {
             self.announce_instead(to, message, inject);
@@ -52,11 +52,11 @@ impl<L: Link> Endpoint<L> {
     fn must_hold(&mut self, to: PeerId, send: &Send<L::Buffer>, step: Option<&Step>) -> bool {
         let is_stuck = match step {
             Some(step) => matches!(step, Step::NoCredits | Step::Full | Step::Announce),
-            None if self.presence.lost(to).is_some() => false,
-            None if !self.egress.is_idle(to) => true,
-            None => !self.egress.has_credits_for(to, Outgoing::eager_packets(send), self.now),
+            None if self.port.presence.lost(to).is_some() => false,
+            None if !self.port.egress.is_idle(to) => true,
+            None => !self.port.egress.has_credits_for(to, Outgoing::eager_packets(send), self.port.now),
         };
-        is_stuck && self.egress.hold(to, self.config.patience, self.now)
+        is_stuck && self.port.egress.hold(to, self.port.config.patience, self.port.now)
     }
 
     /// The first packet of an eager message, or all of it.
@@ -73,7 +73,7 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         let cost = Memory::<L::Buffer>::eager_cost(length);
-        let admitted = self.deferral.windows.admit(from, cost, self.egress.returning(from))?;
+        let admitted = self.deferral.windows.admit(from, cost, self.port.egress.returning(from))?;
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         // Mostly it is whole, and the first receive accepts it.
         if rest.len() == length
@@ -90,7 +90,7 @@ impl<L: Link> Endpoint<L> {
         }
         // It was deferred, and its envelope has been dropped here.
         if head.was_dropped {
-            self.egress.attention.raise();
+            self.port.egress.attention.raise();
             self.deferral.windows.remember(from)?;
         }
         self.begin_eager_otherwise(from, envelope, queue, rest);
@@ -114,7 +114,7 @@ impl<L: Link> Endpoint<L> {
                 self.pass_window(from, cost);
             }
             None => {
-                self.egress.attention.raise();
+                self.port.egress.attention.raise();
                 let mut payload = Payload::Zeros(0);
                 payload.append(rest, length);
                 let at = self.store_unexpected(envelope, Stored::Here(payload), queue, cost);
@@ -130,11 +130,11 @@ impl<L: Link> Endpoint<L> {
     /// A receive has been filled with a message that had come whole.
     #[inline(always)]
     fn report_filled(&mut self, filled: Filled, envelope: &Envelope, queue: Queue) {
-        self.count(Counter::BytesReceived, envelope.length as u64);
+        self.port.count(Counter::BytesReceived, envelope.length as u64);
         let (length, result) = placed(envelope, filled.room);
         if filled.report || result.is_err() {
             let met = Completion::met(filled.context, queue, envelope);
-            self.ended.push(Completion { length, result, ..met });
+            self.port.ended.push(Completion { length, result, ..met });
         }
     }
 }

@@ -4,16 +4,15 @@ use super::Endpoint;
 use crate::bulk::{Ending, PendingSend, TransferOwner};
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
-use crate::completion::{Completion, Failure, Notice};
+use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::envelope::Envelope;
-use crate::link::{Buffer, Link, TransferId};
+use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored, Unexpected};
-use crate::operation::{Context, Queue, Space, Target};
+use crate::operation::{Context, Queue, Target};
+use crate::port::placed;
 use crate::rma::RemoteOperation;
 use crate::sequence::Received;
-use crate::submission::Submission;
-use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// A receive has all of its message that fits.
@@ -47,7 +46,7 @@ impl<L: Link> Endpoint<L> {
     ) -> Received<L::Buffer> {
         let (length, result) = match result {
             Ok(()) => {
-                self.count(Counter::BytesReceived, envelope.length as u64);
+                self.port.count(Counter::BytesReceived, envelope.length as u64);
                 placed(envelope, active.buffer.len())
             }
             failed => (0, failed),
@@ -74,13 +73,8 @@ impl<L: Link> Endpoint<L> {
         let released = self.matching.of(queue).finish(&active);
         if active.report || released || result.is_err() {
             let met = Completion::met(active.context, queue, &envelope);
-            self.ended.push(Completion { length, offset: active.offset, released, result, ..met });
+            self.port.ended.push(Completion { length, offset: active.offset, released, result, ..met });
         }
-    }
-
-    /// A receive that ends without a message.
-    pub(super) fn complete_unmatched(&mut self, context: Context, space: Space, released: bool, failure: Failure) {
-        self.ended.push(Completion::unmatched(context, space, released, failure));
     }
 
     /// Stores a message that no receive waits for. The caller accounts for its cost.
@@ -91,7 +85,7 @@ impl<L: Link> Endpoint<L> {
         queue: Queue,
         cost: u32,
     ) -> Position {
-        let counters = self.link.counters();
+        let counters = self.port.link.counters();
         counters.add(Counter::UnexpectedMessages, 1);
         if matches!(stored, Stored::Here(_)) {
             counters.add(Counter::UnexpectedBytes, envelope.length as u64);
@@ -101,51 +95,19 @@ impl<L: Link> Endpoint<L> {
     }
 
     pub(super) fn count_unstored(&self, bytes: usize) {
-        self.link.counters().sub(Counter::UnexpectedBytes, bytes as u64);
-    }
-
-    /// The send half of a message of our own is complete.
-    pub(super) fn complete_own(&mut self, context: Context, report: bool, envelope: &Envelope, queue: Queue) {
-        if report {
-            let space = queue.space(envelope.tag);
-            let notice = Notice { context, space, length: envelope.length, report };
-            self.ended.push(Completion::sent(notice, Ok(())));
-        }
-    }
-
-    #[inline]
-    pub(super) fn report_sent(&mut self, notice: Option<Notice>) {
-        if let Some(notice) = notice
-            && notice.report
-        {
-            self.ended.push(Completion::sent(notice, Ok(())));
-        }
-    }
-
-    pub(super) fn fail_notice(&mut self, notice: Option<Notice>, peer: &str) {
-        self.lose_notice(notice, Failure::PeerLost { peer: peer.to_owned() });
-    }
-
-    /// A message will never reach its receiver: the send completes with a failure. While the application closes it
-    /// hears nothing more of a send whose success it would not be told; that one counts as lost.
-    pub(super) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
-        let Some(notice) = notice else { return };
-        if self.presence.is_closing() && !notice.report {
-            self.count(Counter::SendsLost, 1);
-        }
-        self.ended.push(Completion::sent(notice, Err(failure)));
+        self.port.link.counters().sub(Counter::UnexpectedBytes, bytes as u64);
     }
 
     /// A send is with us no longer, and nothing of it leaves any more.
     pub(super) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
         let send = self.bulk.remove(key)?;
         if send.key != 0 {
-            self.link.hide(send.peer, send.key);
+            self.port.link.hide(send.peer, send.key);
         }
-        if self.presence.awaits(send.is_copied()) {
-            self.presence.drop_send(send.peer);
+        if self.port.presence.awaits(send.is_copied()) {
+            self.port.presence.drop_send(send.peer);
         }
-        self.note_progress_to(send.peer);
+        self.port.note_progress_to(send.peer);
         Some(send)
     }
 
@@ -159,12 +121,12 @@ impl<L: Link> Endpoint<L> {
 
     /// A send that stayed with us will never be received.
     pub(super) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
-        self.lose_notice(send.notice, failure);
+        self.port.lose_notice(send.notice, failure);
     }
 
     pub(super) fn complete_operation(&mut self, operation: &RemoteOperation<L::Buffer>, result: Result<(), Failure>) {
         let RemoteOperation { context, operation, length, .. } = *operation;
-        self.ended.push(Completion::remote(context, operation, length, result));
+        self.port.ended.push(Completion::remote(context, operation, length, result));
     }
 
     /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its
@@ -174,29 +136,16 @@ impl<L: Link> Endpoint<L> {
         let completion = Completion::remote(context, operation, length, Err(failure));
         match to {
             Target::Peer(peer) => {
-                self.note_progress_to(peer);
-                self.end_after_transfers(TransferOwner::Operation(key), peer, Ending::Operation(completion));
+                self.port.note_progress_to(peer);
+                if let Some(ending) =
+                    self.port.end_after_transfers(TransferOwner::Operation(key), peer, Ending::Operation(completion))
+                {
+                    self.end_held(ending);
+                }
             }
-            Target::Myself => self.ended.push(completion),
+            Target::Myself => self.port.ended.push(completion),
         }
         Some(report)
-    }
-
-    /// Ends what is over but for its transfers: now, or with the last of those that the link cannot stop. Until then
-    /// they touch the application's memory.
-    pub(super) fn end_after_transfers(&mut self, owner: TransferOwner, peer: PeerId, ending: Ending<L::Buffer>) {
-        let mut running = self.bulk.transfers.of(owner);
-        running.retain(|&transfer| {
-            let is_stopped = self.link.cancel_transfer(peer, TransferId(transfer.0));
-            if is_stopped {
-                self.bulk.transfers.end(transfer);
-            }
-            !is_stopped
-        });
-        match running.is_empty() {
-            true => self.end_held(ending),
-            false => self.bulk.transfers.hold(&running, peer, ending),
-        }
     }
 
     /// No transfer of what is over is left.
@@ -205,7 +154,7 @@ impl<L: Link> Endpoint<L> {
             Ending::Receive { active, envelope, queue, failure } => {
                 self.fail_receive(active, &envelope, queue, failure);
             }
-            Ending::Operation(completion) => self.ended.push(completion),
+            Ending::Operation(completion) => self.port.ended.push(completion),
         }
     }
 
@@ -214,7 +163,7 @@ impl<L: Link> Endpoint<L> {
         self.lower_fence(target);
         while let Some((operation, _)) = self.fences.pop(target, true) {
             self.forget_copy(target, &operation);
-            self.fail_waiting(&operation, failure.clone());
+            self.port.fail_waiting(&operation, failure.clone());
         }
     }
 
@@ -233,36 +182,7 @@ impl<L: Link> Endpoint<L> {
             self.lower_fence(target);
         }
         self.forget_copy(target, &operation);
-        self.fail_waiting(&operation, Failure::Canceled);
+        self.port.fail_waiting(&operation, Failure::Canceled);
         true
     }
-
-    /// An operation that has waited never starts.
-    fn fail_waiting(&mut self, operation: &Submission<L::Buffer>, failure: Failure) {
-        let (context, report) = operation.context();
-        let Some(kind) = operation.remote_kind() else {
-            let Submission::Send(send) = operation else { return };
-            return self.lose_notice(Some(Notice::of(send)), failure);
-        };
-        if self.presence.is_closing() && !report {
-            self.count(Counter::SendsLost, 1);
-        }
-        self.ended.push(Completion::remote(context, kind, 0, Err(failure)));
-    }
-
-    pub(super) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {
-        self.ended.push(Completion::remote_write(source, length, data));
-    }
-
-    /// A peek has found this message.
-    pub(super) fn complete_peek(&mut self, context: Context, envelope: &Envelope, queue: Queue) {
-        self.ended.push(Completion::met(context, queue, envelope));
-    }
-}
-
-/// How many bytes of a message a buffer with so much room has, and what becomes of the receive.
-#[inline(always)]
-pub(super) fn placed(envelope: &Envelope, room: usize) -> (usize, Result<(), Failure>) {
-    let full = envelope.length;
-    if full <= room { (full, Ok(())) } else { (room, Err(Failure::Truncated { full })) }
 }

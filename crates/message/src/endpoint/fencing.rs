@@ -16,32 +16,24 @@ impl<L: Link> Endpoint<L> {
         operation: Submission<L::Buffer>,
         is_fenced: bool,
     ) -> Result<(), TryAgain> {
-        if self.operations_left() + self.ended.len() + self.fences.waiting() >= self.config.operations {
+        if self.operations_left() + self.port.ended.len() + self.fences.waiting() >= self.port.config.operations {
             return Err(TryAgain);
         }
         if let (Target::Peer(peer), true) = (target, self.closing_awaits(&operation)) {
-            self.presence.keep_send(peer);
+            self.port.presence.keep_send(peer);
         }
-        self.egress.attention.begin();
+        self.port.egress.attention.begin();
         self.fences.push(target, operation.kept(), is_fenced);
         if let Target::Peer(peer) = target {
-            self.deferral.rooms.raise_fence(peer);
+            self.raise_fence(peer);
         }
         Ok(())
-    }
-
-    /// An operation to a target has ended, or has left: with the next progress those may start that wait for that.
-    #[inline]
-    pub(super) fn note_progress_to(&mut self, peer: PeerId) {
-        if self.fences.are_raised() && self.fences.holds(Target::Peer(peer)) {
-            self.egress.try_again(peer);
-        }
     }
 
     /// Whether an operation to this target has not completed. `seen`: where to look first.
     pub(super) fn is_under_way_to(&mut self, target: Target, seen: &mut Places) -> bool {
         let Target::Peer(peer) = target else { return self.matching.keeps_own() };
-        self.egress.holds_operation(peer)
+        self.port.egress.holds_operation(peer)
             || self.bulk.has_send_to(peer, &mut seen.send)
             || self.rma.operations.has_any_to(target, &mut seen.remote)
     }
@@ -49,17 +41,23 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn lower_fence(&mut self, target: Target) {
         if let Target::Peer(peer) = target {
             self.deferral.rooms.lower_fence(peer);
+            self.port.set_fenced(peer, false);
         }
+    }
+
+    pub(super) fn raise_fence(&mut self, peer: PeerId) {
+        self.deferral.rooms.raise_fence(peer);
+        self.port.set_fenced(peer, true);
     }
 
     pub(super) fn forget_copy(&mut self, target: Target, operation: &Submission<L::Buffer>) {
         if let (Target::Peer(peer), true) = (target, self.closing_awaits(operation)) {
-            self.presence.drop_send(peer);
+            self.port.presence.drop_send(peer);
         }
     }
 
     /// Whether closing waits for this operation.
     fn closing_awaits(&self, operation: &Submission<L::Buffer>) -> bool {
-        operation.is_injected() || matches!(operation, Submission::Send(_)) && self.presence.awaits(false)
+        operation.is_injected() || matches!(operation, Submission::Send(_)) && self.port.presence.awaits(false)
     }
 }

@@ -11,7 +11,7 @@ use tidegate_flow::PeerId;
 impl<L: Link> Endpoint<L> {
     /// Fails an operation towards a peer that is gone. Returns whether it did.
     pub(super) fn fail_if_lost(&mut self, key: Key, peer: PeerId) -> bool {
-        let lost = self.presence.lost(peer).is_some();
+        let lost = self.port.presence.lost(peer).is_some();
         if lost {
             self.rma.operations.fail(key);
         }
@@ -37,8 +37,8 @@ impl<L: Link> Endpoint<L> {
         let Some(operation) = self.rma.operations.end(key) else { return };
         let lost = match operation.to {
             Target::Peer(peer) => {
-                self.note_progress_to(peer);
-                self.presence.lost(peer).map(|lost| lost.name.clone())
+                self.port.note_progress_to(peer);
+                self.port.presence.lost(peer).map(|lost| lost.name.clone())
             }
             Target::Myself => None,
         };
@@ -66,9 +66,9 @@ impl<L: Link> Endpoint<L> {
     /// Tells the target of a write that is complete, with its completion data.
     fn notify_target(&mut self, to: Target, length: usize, data: Option<u64>) {
         match to {
-            Target::Myself => self.complete_remote_write(Target::Myself, length, data),
+            Target::Myself => self.port.complete_remote_write(Target::Myself, length, data),
             Target::Peer(peer) => {
-                self.tell(peer, WriteNotice { length: length as u64, data });
+                self.port.tell(peer, WriteNotice { length: length as u64, data });
             }
         }
     }

@@ -73,9 +73,9 @@ impl BacklogInspection {
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
-        let backlog = self.egress.inspect_backlog(peer);
-        let (window, base) = (self.deferral.windows.inspect(peer), self.deferral.windows.limits());
-        let refused = self.egress.refused(peer) as usize;
+        let backlog = self.port.egress.inspect_backlog(peer);
+        let (window, base) = (self.deferral.windows.inspect(peer), self.port.limits);
+        let refused = self.port.egress.refused(peer) as usize;
         BacklogInspection {
             messages: backlog.map_or(0, Backlog::messages),
             notes: backlog.map_or(0, Backlog::notes),
@@ -94,7 +94,7 @@ impl<L: Link> Endpoint<L> {
             // All peers share one queue, which has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
                 taken: 2 * refused * size_of::<Control>(),
-                most: Memory::<L::Buffer>::control_memory(&self.config.flow),
+                most: Memory::<L::Buffer>::control_memory(&self.port.config.flow),
             },
             requests: self.rma.requests.waiting(peer),
             unanswered: self.rma.requests.unanswered(peer),

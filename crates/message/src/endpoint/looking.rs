@@ -18,15 +18,15 @@ impl<L: Link> Endpoint<L> {
     /// as old as the first look that has seen it: so look every few milliseconds, when there is nothing else to do.
     pub fn look(&mut self, now: Instant, open: &mut Open) {
         self.tell_time(now);
-        let now = self.now;
+        let now = self.port.now;
         open.now = now;
-        open.peers_delayed = self.egress.peers_delayed();
+        open.peers_delayed = self.port.egress.peers_delayed();
         open.is_pressed = self.deferral.windows.is_pressed();
         self.look_at_receives(now, open);
         self.look_at_unexpected(now, open);
         self.look_at_sends(now, open);
         open.waits.clear();
-        self.egress.tell_waits(&mut open.waits);
+        self.port.egress.tell_waits(&mut open.waits);
         self.deferral.rooms.tell_waits(&mut open.waits);
         self.looks.waits.tell(&mut open.waits);
     }
@@ -82,7 +82,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn look_at_sends(&mut self, now: Instant, open: &mut Open) {
-        let (egress, bulk) = (&self.egress, &self.bulk);
+        let (egress, bulk) = (&self.port.egress, &self.bulk);
         self.looks.sends.retain(|name, seen| match *name {
             SendName::Held(peer, number) => egress.holds(peer, number),
             SendName::Kept(key) => bulk
@@ -91,7 +91,7 @@ impl<L: Link> Endpoint<L> {
         });
         let mut announced = BTreeMap::new();
         let mut next_lane = self.looks.next_lane;
-        self.egress.show_held(&mut next_lane, |to, number, waits_for, held| match held {
+        self.port.egress.show_held(&mut next_lane, |to, number, waits_for, held| match held {
             Held::Announcement(key) => _ = announced.insert(key, waits_for),
             Held::Send(space, bytes) => {
                 let seen = SeenSend { to, space, bytes, since: now, waits_for };
@@ -118,7 +118,7 @@ impl<L: Link> Endpoint<L> {
         }
         let oldest = self.looks.oldest_sends();
         self.looks.note_pulls(&oldest, now);
-        open.sends_in_all = self.egress.held_sends() + self.bulk.sends() + self.fences.waiting();
+        open.sends_in_all = self.port.egress.held_sends() + self.bulk.sends() + self.fences.waiting();
         open.sends.clear();
         open.sends.extend(oldest.iter().take(OPEN_MOST).map(|&SeenSend { to, space, bytes, since, waits_for }| {
             OpenSend { to: Target::Peer(to), space, bytes, since, waits_for }

@@ -15,21 +15,21 @@ impl<L: Link> Endpoint<L> {
     /// in their buffer, and one that is to complete with its receive in any case.
     #[cold]
     pub(super) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
-        self.count(Counter::MessagesSelf, 1);
+        self.port.count(Counter::MessagesSelf, 1);
         let (queue, tag) = (send.space.queue(), send.space.tag());
         let envelope = Envelope { source: Target::Myself, tag, data: send.data, length: send.buffer.len() };
         if let Some(active) = self.matching.of(queue).accept(&envelope) {
             self.deliver_own(active, &envelope, queue, &send.buffer);
-            self.complete_own(send.context, send.report, &envelope, queue);
+            self.port.complete_own(send.context, send.report, &envelope, queue);
             return;
         }
         let cost = Memory::<L::Buffer>::eager_cost(envelope.length);
-        let short = envelope.length <= self.config.eager_bytes && self.deferral.windows.has_own_room(cost);
+        let short = envelope.length <= self.port.config.eager_bytes && self.deferral.windows.has_own_room(cost);
         if !send.delivery && (send.inject || short) {
             let bytes = copy_of(&send.buffer).into_vec();
             self.deferral.windows.enter_own(cost);
             self.store_unexpected(envelope, Stored::Here(Payload::Bytes(bytes)), queue, cost);
-            self.complete_own(send.context, send.report, &envelope, queue);
+            self.port.complete_own(send.context, send.report, &envelope, queue);
         } else {
             let buffer = if send.inject { send.buffer.copied() } else { send.buffer };
             let stored = Stored::Own { buffer, context: send.context, report: send.report };

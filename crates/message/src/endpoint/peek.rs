@@ -22,12 +22,12 @@ impl<L: Link> Endpoint<L> {
             false => self.matching.of(queue).take_unexpected(pattern),
         };
         let Some(unexpected) = taken else {
-            return self.complete_unmatched(receive.context, receive.space, false, Failure::NoMessage);
+            return self.port.complete_unmatched(receive.context, receive.space, false, Failure::NoMessage);
         };
         if flags.discard {
             let envelope = unexpected.envelope;
             self.discard_stored(unexpected, queue);
-            self.complete_peek(receive.context, &envelope, queue);
+            self.port.complete_peek(receive.context, &envelope, queue);
         } else {
             let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
             self.deliver_stored(active, unexpected, queue);
@@ -45,7 +45,7 @@ impl<L: Link> Endpoint<L> {
         }
         self.looks.note_probe(queue, *pattern);
         if !self.deferral.windows.has_dropped() {
-            self.complete_unmatched(context, queue.space(0), false, Failure::NoMessage);
+            self.port.complete_unmatched(context, queue.space(0), false, Failure::NoMessage);
         } else {
             self.deferral.windows.inquiries.push(inquiry);
             self.seek(pattern.from);
@@ -79,6 +79,6 @@ impl<L: Link> Endpoint<L> {
     /// A peek has found nothing.
     fn complete_none(&mut self, inquiry: &Inquiry) {
         let Inquiry { context, queue, .. } = *inquiry;
-        self.ended.push(Completion::unmatched(context, queue.space(0), false, Failure::NoMessage));
+        self.port.ended.push(Completion::unmatched(context, queue.space(0), false, Failure::NoMessage));
     }
 }

@@ -66,7 +66,7 @@ impl<L: Link> Endpoint<L> {
         waited: Waited,
     ) {
         let (is_of_several, peer) = (active.is_of_several(), remote.peer);
-        self.egress.attention.begin();
+        self.port.egress.attention.begin();
         let key = self.bulk.pulls.insert(active, envelope, queue, remote);
         if is_of_several {
             self.sequence.begin(peer, key);
@@ -78,34 +78,34 @@ impl<L: Link> Endpoint<L> {
         let way = self.choose_way(key, waited);
         match way {
             Way::Read => self.step_pull(key),
-            Way::Ask if self.link.writes_bulk() => self.ask_for_write(key),
+            Way::Ask if self.port.link.writes_bulk() => self.ask_for_write(key),
             Way::Ask => self.ask_for_rest(key),
         }
     }
 
     fn choose_way(&mut self, key: Key, waited: Waited) -> Way {
-        if self.link.writes_bulk() {
+        if self.port.link.writes_bulk() {
             return Way::Ask;
         }
         let bounce_bytes = self.bulk.bounces.bytes();
-        self.bulk.pulls.choose_way(key, waited, bounce_bytes, |peer| self.link.capabilities(peer))
+        self.bulk.pulls.choose_way(key, waited, bounce_bytes, |peer| self.port.link.capabilities(peer))
     }
 
     /// Copies the piece that was sent ahead.
     fn take_first_piece(&mut self, key: Key) {
         let bounce_bytes = self.bulk.bounces.bytes();
         let Some((peer, bounce, length, into)) = self.bulk.pulls.first_piece(key, bounce_bytes) else { return };
-        if self.link.drain_bounce_buffer(peer, bounce, into, 0, length) {
+        if self.port.link.drain_bounce_buffer(peer, bounce, into, 0, length) {
             self.bulk.pulls.place_first(key, length);
-            self.count(Counter::BytesBounced, length as u64);
+            self.port.count(Counter::BytesBounced, length as u64);
         }
     }
 
     /// Sends a clear to send for what is left of a message.
     fn ask_for_rest(&mut self, key: Key) {
         let Some((peer, clear)) = self.bulk.pulls.ask(key) else { return };
-        self.tell(peer, clear);
-        if self.egress.is_idle(peer) {
+        self.port.tell(peer, clear);
+        if self.port.egress.is_idle(peer) {
             self.bulk.pulls.note_asked(key);
         }
     }
@@ -113,14 +113,14 @@ impl<L: Link> Endpoint<L> {
     /// Lets a message's sender write it into the memory of the receive, and tells it with a clear to send.
     fn ask_for_write(&mut self, key: Key) {
         if let Some((peer, buffer)) = self.bulk.pulls.buffer(key) {
-            self.link.admit_write(peer, key.0.into(), buffer);
+            self.port.link.admit_write(peer, key.0.into(), buffer);
         }
         self.ask_for_rest(key);
     }
 
     /// The sender of a message has written it.
     pub(super) fn handle_written(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
-        if !self.link.writes_bulk() || !self.bulk.pulls.is_written(from, key) {
+        if !self.port.link.writes_bulk() || !self.bulk.pulls.is_written(from, key) {
             return Err(Malformed);
         }
         if let Some(remote) = self.complete_pull(key, Ok(())) {
@@ -131,12 +131,13 @@ impl<L: Link> Endpoint<L> {
 
     /// Reads the next part of a message out of its sender's memory.
     fn step_pull(&mut self, key: Key) {
-        let begun = self.link.time_reading();
-        let most = self.config.bulk_bytes_per_progress;
-        let Some((transfer, part)) = self.bulk.begin_pull_part(key, most) else { return };
-        let Part { peer, from, into, position, .. } = part;
-        let status = self.link.read_peer(TransferId(transfer.0), peer, &from, into, position);
-        self.bulk.pulls.note_reading(key, self.link.time_reading().saturating_sub(begun));
+        let begun = self.port.link.time_reading();
+        let most = self.port.config.bulk_bytes_per_progress;
+        let Some(part) = self.bulk.pulls.next_part(key, most) else { return };
+        let Part { peer, from, into, position, length } = part;
+        let transfer = self.port.transfers.begin(TransferOwner::Pull(key), length);
+        let status = self.port.link.read_peer(TransferId(transfer.0), peer, &from, into, position);
+        self.bulk.pulls.note_reading(key, self.port.link.time_reading().saturating_sub(begun));
         if status != TransferStatus::Pending {
             self.end_transfer(TransferId(transfer.0), status);
         }
@@ -155,7 +156,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A transfer that the link had begun for us has ended.
     pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
-        match self.bulk.transfers.end(Key(id.0)) {
+        match self.port.transfers.end(Key(id.0)) {
             Some(Ended::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),
             Some(Ended::Part(TransferOwner::Send(key, pull), _)) => self.end_written(key, pull, status),
             // The departure of the operation's peer ends it.
@@ -172,7 +173,7 @@ impl<L: Link> Endpoint<L> {
     fn end_pull_part(&mut self, key: Key, length: usize, status: TransferStatus) {
         let Some(next) = self.bulk.pulls.end_part(key, length, status) else { return };
         if status == TransferStatus::Done {
-            self.count(Counter::BytesRead, length as u64);
+            self.port.count(Counter::BytesRead, length as u64);
         }
         match next {
             Next::Ask => self.ask_for_rest(key),
@@ -193,7 +194,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Completes the receive of a pull, and returns whose message it was.
     fn complete_pull(&mut self, key: Key, result: Result<(), Failure>) -> Option<RemoteSend> {
-        let Pull { active, envelope, queue, remote, .. } = self.bulk.pulls.end(key, result.is_ok(), self.now)?;
+        let Pull { active, envelope, queue, remote, .. } = self.bulk.pulls.end(key, result.is_ok(), self.port.now)?;
         let is_of_several = active.is_of_several();
         let received = self.received(active, &envelope, queue, result);
         match is_of_several {
@@ -226,25 +227,25 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn tell_finished(&mut self, remote: &RemoteSend, status: Status) {
-        self.tell(remote.peer, Finished { send: remote.id, status });
+        self.port.tell(remote.peer, Finished { send: remote.id, status });
     }
 
     /// A piece of a message that we pull lies in a bounce buffer of its sender.
     pub(super) fn handle_bounced_piece(&mut self, from: PeerId, piece: &BouncedPiece) -> Result<(), Malformed> {
         let (key, bounce, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
-        if self.egress.backlog(from).map_or(0, Backlog::bounced) >= BOUNCED_MOST {
+        if self.port.egress.backlog(from).map_or(0, Backlog::bounced) >= BOUNCED_MOST {
             return Err(Malformed);
         }
         let at = self.bulk.pulls.admit(from, key, piece.position, length)?;
         let into = self.bulk.pulls.buffer_mut(key).ok_or(Malformed)?;
-        if !self.link.drain_bounce_buffer(from, bounce, into, at, length) {
+        if !self.port.link.drain_bounce_buffer(from, bounce, into, at, length) {
             self.end_pull(key, Err(Failure::Fault));
             return Err(Malformed);
         }
-        self.count(Counter::BytesBounced, length as u64);
+        self.port.count(Counter::BytesBounced, length as u64);
         if !self.bulk.pulls.is_admitted(key) {
             // The last piece's buffer comes back with `Finished`.
-            self.tell(from, BounceCopied { bounce: piece.bounce });
+            self.port.tell(from, BounceCopied { bounce: piece.bounce });
         }
         self.finish_piece(key);
         Ok(())

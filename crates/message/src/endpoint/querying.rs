@@ -18,7 +18,7 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
         let count = body.len() / Entry::BYTES;
         // A peer that sends a batch before our `Acknowledged` for the last one has left breaks the protocol.
-        let is_acknowledged = !self.egress.waits(from, &[MessageKind::Acknowledged]);
+        let is_acknowledged = !self.port.egress.waits(from, &[MessageKind::Acknowledged]);
         if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
@@ -30,13 +30,13 @@ impl<L: Link> Endpoint<L> {
             match self.matching.of(queue).accept_until(&envelope, until) {
                 Some(active) => self.pull_deferred(from, send, active, envelope, queue),
                 None => {
-                    self.count(Counter::EnvelopesDropped, 1);
+                    self.port.count(Counter::EnvelopesDropped, 1);
                     let tag = (queue == Queue::Tagged).then_some(tag);
                     self.deferral.windows.drop_envelope(from, tag, self.matching.last_number());
                 }
             }
         }
-        self.tell(from, Acknowledged);
+        self.port.tell(from, Acknowledged);
         if self.deferral.windows.grow(from) {
             self.tell_link(from);
         }
@@ -78,7 +78,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether the query that is open, if one is, has left: then it may be answered.
     fn has_asked(&self, peer: PeerId) -> bool {
-        !self.egress.waits(peer, &[MessageKind::QueryTagged, MessageKind::QueryUntagged])
+        !self.port.egress.waits(peer, &[MessageKind::QueryTagged, MessageKind::QueryUntagged])
     }
 
     /// No receive accepts an offered send: a peek may have found it.
@@ -93,16 +93,16 @@ impl<L: Link> Endpoint<L> {
         let found = self.deferral.windows.inquiries.take_of(number, queue);
         let found = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag));
         let Some(inquiry) = found else {
-            self.tell(from, Decline { send });
+            self.port.tell(from, Decline { send });
             return Ok(());
         };
         if let Some(at) = self.matching.of(queue).find_unexpected(&inquiry.pattern) {
             // It left its sender before the query came there, and is older than what was offered.
             self.find_stored(&inquiry, at);
-            self.tell(from, Decline { send });
+            self.port.tell(from, Decline { send });
             return Ok(());
         }
-        self.ended.push(Completion::met(inquiry.context, queue, &envelope));
+        self.port.ended.push(Completion::met(inquiry.context, queue, &envelope));
         let remote = RemoteSend::of_deferred(from, send);
         if inquiry.discard {
             self.deferral.windows.remember(from)?;
@@ -110,11 +110,11 @@ impl<L: Link> Endpoint<L> {
         } else if inquiry.claim {
             // What its program has claimed is the program's, as a posted receive is: it counts for no window.
             self.deferral.windows.remember(from)?;
-            self.tell(from, Accept { send });
+            self.port.tell(from, Accept { send });
             let stored = Stored::Remote(remote);
             self.matching.of(queue).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
         } else {
-            self.tell(from, Decline { send });
+            self.port.tell(from, Decline { send });
         }
         Ok(())
     }

@@ -21,13 +21,13 @@ impl<L: Link> Endpoint<L> {
     /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link
     /// that gives direct access publishes the region itself.)
     pub fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.rma.regions.register(key, buffer, access);
     }
 
     /// Ends the registration of `key`. Reads of the region that are under way are answered with an error.
     pub fn deregister(&mut self, key: u64) {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.rma.regions.deregister(key);
         self.deny_reads(key);
         self.end_losses();
@@ -37,19 +37,19 @@ impl<L: Link> Endpoint<L> {
     /// [`Operation::RemoteWrite`] without data. Only accesses that come by message can be reported, so a caller that
     /// wants this keeps the link from giving direct access.
     pub fn count_writes(&mut self, count: bool) {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.rma.counts_writes = count;
     }
 
     /// Starts a write, by message or, if it `may_be_direct`, straight into the target's memory.
     #[inline]
     pub(super) fn start_write(&mut self, write: WriteRequest<L::Buffer>, may_be_direct: bool) {
-        self.count(Counter::RmaOperations, 1);
+        self.port.count(Counter::RmaOperations, 1);
         let Some(&(first, _)) = write.to.first() else { return };
         let length = write.buffer.len();
         let mut operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
         operation.data = write.data;
-        self.egress.attention.begin();
+        self.port.egress.attention.begin();
         let key = self.rma.operations.begin(operation);
         let mut offset = 0;
         for &(target, bytes) in &write.to {
@@ -79,11 +79,11 @@ impl<L: Link> Endpoint<L> {
             return self.rma.operations.note_part(key, status);
         };
         // What is injected may change before a transfer ends that goes on after the call.
-        let may_be_direct = may_be_direct && (!*inject || self.link.capabilities(peer).is_synchronous);
+        let may_be_direct = may_be_direct && (!*inject || self.port.link.capabilities(peer).is_synchronous);
         if may_be_direct && let Some(there) = self.direct_memory(peer, target, bytes, Access::Write) {
             let part = buffer.slice(offset, bytes);
-            let transfer = TransferId(self.bulk.transfers.begin(TransferOwner::Operation(key), bytes).0);
-            let status = self.link.write_peer(transfer, peer, &[there], &part, 0);
+            let transfer = TransferId(self.port.transfers.begin(TransferOwner::Operation(key), bytes).0);
+            let status = self.port.link.write_peer(transfer, peer, &[there], &part, 0);
             if self.has_begun(key, transfer, status) {
                 return;
             }
@@ -106,12 +106,12 @@ impl<L: Link> Endpoint<L> {
     /// Starts a read, by message or, if it `may_be_direct`, straight from the target's memory.
     #[inline]
     pub(super) fn start_read(&mut self, read: ReadRequest<L::Buffer>, may_be_direct: bool) {
-        self.count(Counter::RmaOperations, 1);
+        self.port.count(Counter::RmaOperations, 1);
         let Some(&(first, _)) = read.from.first() else { return };
         let length = read.buffer.len();
         let whole = read.buffer.slice(0, length);
         let operation = RemoteOperation::new(first.to, Operation::Read, read.context, read.report, length);
-        self.egress.attention.begin();
+        self.port.egress.attention.begin();
         let key = self.rma.operations.begin(operation.with_destination(Some(whole)));
         let mut buffer = read.buffer;
         let mut offset = 0;
@@ -141,9 +141,9 @@ impl<L: Link> Endpoint<L> {
             return self.rma.operations.note_part(key, status);
         };
         if may_be_direct && let Some(there) = self.direct_memory(peer, target, bytes, Access::Read) {
-            let transfer = TransferId(self.bulk.transfers.begin(TransferOwner::Operation(key), bytes).0);
+            let transfer = TransferId(self.port.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let mut part = buffer.slice(offset, bytes);
-            let status = self.link.read_peer(transfer, peer, &[there], &mut part, 0);
+            let status = self.port.link.read_peer(transfer, peer, &[there], &mut part, 0);
             if self.has_begun(key, transfer, status) {
                 return;
             }
@@ -166,18 +166,18 @@ impl<L: Link> Endpoint<L> {
         bytes: usize,
         access: Access,
     ) -> Option<RemoteMemory> {
-        let is_gone = self.presence.lost(peer).is_some() || self.presence.is_given_up(peer);
-        if bytes == 0 || is_gone || !self.link.capabilities(peer).reaches_memory {
+        let is_gone = self.port.presence.lost(peer).is_some() || self.port.presence.is_given_up(peer);
+        if bytes == 0 || is_gone || !self.port.link.capabilities(peer).reaches_memory {
             return None;
         }
-        self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
+        self.port.link.find_region(peer, target.key, target.offset, bytes as u64, access)
     }
 
     /// Whether a direct transfer is a part of its operation. If not, the part has to go by message.
     fn has_begun(&mut self, key: Key, transfer: TransferId, status: TransferStatus) -> bool {
         match status {
             TransferStatus::Unreachable => {
-                self.bulk.transfers.end(Key(transfer.0));
+                self.port.transfers.end(Key(transfer.0));
                 return false;
             }
             TransferStatus::Pending => self.rma.operations.add_transfer(key),
@@ -193,7 +193,7 @@ impl<L: Link> Endpoint<L> {
         if notice.data.is_none() && !self.rma.counts_writes {
             return Err(Malformed);
         }
-        self.complete_remote_write(Target::Peer(from), notice.length as usize, notice.data);
+        self.port.complete_remote_write(Target::Peer(from), notice.length as usize, notice.data);
         Ok(())
     }
 

@@ -41,7 +41,7 @@ impl<L: Link> Endpoint<L> {
         let account = self.deferral.rooms.limits(to).answers;
         if !self.rma.requests.has_waiting(to) && self.rma.requests.fits(to, cost, account) {
             self.rma.requests.charge(to, cost);
-            return self.dispatch(to, message, true);
+            return self.port.dispatch(to, message, true);
         }
         self.rma.requests.wait(to, Request::Message(message, operation, cost).owned());
     }
@@ -102,7 +102,7 @@ impl<L: Link> Endpoint<L> {
         match request {
             Request::Message(.., cost) => self.rma.requests.fits(to, *cost, account),
             // Pieces leave when nothing else waits, so they delay what does by one piece at most.
-            Request::Write(_) => self.egress.is_idle(to) && self.rma.requests.fits(to, answer_cost(0), account),
+            Request::Write(_) => self.port.egress.is_idle(to) && self.rma.requests.fits(to, answer_cost(0), account),
         }
     }
 
@@ -116,14 +116,14 @@ impl<L: Link> Endpoint<L> {
                 _ if !is_wanted => return Sent::All,
                 Request::Message(message, _, cost) => {
                     self.rma.requests.charge(to, cost);
-                    self.dispatch(to, message, true);
+                    self.port.dispatch(to, message, true);
                     return Sent::All;
                 }
                 Request::Write(ref mut rest) => {
                     self.rma.requests.charge(to, answer_cost(0));
                     // What has to wait is copied, so that nothing in a backlog refers to the memory of an operation
                     // that a false `Reply` could end.
-                    self.dispatch(to, rest.next_piece(), true);
+                    self.port.dispatch(to, rest.next_piece(), true);
                     pieces += 1;
                     match rest.position == rest.end {
                         true => return Sent::All,
@@ -139,16 +139,16 @@ impl<L: Link> Endpoint<L> {
     /// A peer requests something whose answer costs so much (Q3).
     #[inline]
     pub(super) fn admit_request(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
-        if fits(self.unanswered_of(from), cost, self.deferral.windows.limits().answers) {
+        if fits(self.unanswered_of(from), cost, self.port.limits.answers) {
             return Ok(());
         }
-        self.quarantine(from, "it requested more than it may before it takes the answers");
+        self.port.quarantine(from, "it requested more than it may before it takes the answers");
         Err(Malformed)
     }
 
     /// What those requests of a peer cost whose answers have not left.
     pub(super) fn unanswered_of(&self, peer: PeerId) -> u32 {
-        let answers = self.egress.backlog(peer).map_or(0, Backlog::answers);
+        let answers = self.port.egress.backlog(peer).map_or(0, Backlog::answers);
         answers + self.rma.requests.reading_cost(peer)
     }
 
@@ -156,11 +156,11 @@ impl<L: Link> Endpoint<L> {
     /// progress call.
     pub(super) fn begin_read(&mut self, from: PeerId, mut read: UnfinishedRead) {
         let is_short = read.left <= PIECE_BYTES as u64;
-        if is_short && self.egress.is_idle(from) && self.rma.requests.reads(from) == 0 {
+        if is_short && self.port.egress.is_idle(from) && self.rma.requests.reads(from) == 0 {
             let status = self.send_read_piece(from, &mut read);
             return self.reply(from, read.operation, status, 0, Body::None);
         }
-        self.egress.attention.begin();
+        self.port.egress.attention.begin();
         if self.rma.requests.begin_read(from, read) {
             self.send_reads_to(from);
         }
@@ -180,12 +180,13 @@ impl<L: Link> Endpoint<L> {
     fn send_reads_to(&mut self, to: PeerId) -> bool {
         let mut moved = false;
         for _ in 0..self.rma.requests.reads(to) {
-            if !self.egress.is_idle(to) {
+            if !self.port.egress.is_idle(to) {
                 break;
             }
             let Some(mut read) = self.rma.requests.pop_read(to) else { break };
             let (mut status, mut pieces) = (Status::Success, 0);
-            while pieces < PIECES_PER_TURN && read.left > 0 && status == Status::Success && self.egress.is_idle(to) {
+            while pieces < PIECES_PER_TURN && read.left > 0 && status == Status::Success && self.port.egress.is_idle(to)
+            {
                 status = self.send_read_piece(to, &mut read);
                 pieces += 1;
             }
@@ -207,7 +208,7 @@ impl<L: Link> Endpoint<L> {
         read.left -= length;
         (read.offset, read.at) = (read.offset + length, read.at.saturating_add(length));
         // A piece that has to wait is copied: the region may end before it leaves.
-        self.dispatch(to, Outgoing::new(head, Body::Borrowed(part), None), true);
+        self.port.dispatch(to, Outgoing::new(head, Body::Borrowed(part), None), true);
         Status::Success
     }
 
@@ -232,12 +233,12 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a read could send another piece now.
     pub(super) fn reads_can_move(&self) -> bool {
-        self.rma.requests.readers().any(|reader| self.egress.is_idle(reader))
+        self.rma.requests.readers().any(|reader| self.port.egress.is_idle(reader))
     }
 
     /// Answers a part of a peer's operation.
     pub(super) fn reply(&mut self, to: PeerId, operation: u32, status: Status, offset: u32, body: Body<L::Buffer>) {
         let head = Reply { operation, status, is_counted: self.rma.counts_writes, position: offset };
-        self.dispatch(to, Outgoing::new(head, body, None), false);
+        self.port.dispatch(to, Outgoing::new(head, body, None), false);
     }
 }

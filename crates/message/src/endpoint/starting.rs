@@ -50,12 +50,12 @@ impl<L: Link> Endpoint<L> {
                 is_first = false;
             }
             if let (Target::Peer(peer), true) = (target, self.fences.holds(target)) {
-                self.deferral.rooms.raise_fence(peer);
+                self.raise_fence(peer);
             }
             if !self.has_room() {
                 // Other operations have taken the room meanwhile: once more when there is some.
                 return if let Target::Peer(peer) = target {
-                    self.note_progress_to(peer)
+                    self.port.note_progress_to(peer)
                 };
             }
         }

@@ -37,7 +37,7 @@ impl<L: Link> Endpoint<L> {
         if let Some(notice) = send.notice
             && (notice.report || result.is_err())
         {
-            self.ended.push(Completion::sent(notice, result));
+            self.port.ended.push(Completion::sent(notice, result));
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl<L: Link> Endpoint<L> {
         let position = usize::try_from(clear.position).map_err(|_| Malformed)?;
         self.bulk.begin_stream(key, wanted, position).ok_or(Malformed)?;
         match &self.bulk.send(key).ok_or(Malformed)?.payload {
-            Payload::Application(buffer) if self.link.writes_bulk() => {
+            Payload::Application(buffer) if self.port.link.writes_bulk() => {
                 let part = buffer.slice(position, wanted - position);
                 self.write_message(from, key, clear.pull, &part);
             }
@@ -66,7 +66,7 @@ impl<L: Link> Endpoint<L> {
             Payload::Copied(bytes) => {
                 let rest = Body::Owned(bytes[position..wanted].into());
                 let head = Piece { pull: clear.pull, position: position as u64 };
-                self.dispatch(from, Outgoing::new(head, rest, None), false);
+                self.port.dispatch(from, Outgoing::new(head, rest, None), false);
             }
         }
         Ok(())
@@ -101,14 +101,14 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a stream could send another piece now, for which it waits for nobody.
     pub(super) fn streams_can_move(&self) -> bool {
-        let can_move = |peer| self.egress.is_idle(peer) && !self.bulk.bounces.is_busy_for(peer);
+        let can_move = |peer| self.port.egress.is_idle(peer) && !self.bulk.bounces.is_busy_for(peer);
         self.bulk.streams.peers().any(can_move)
     }
 
     /// One turn of a stream. Returns whether others to its peer may have theirs.
     fn send_some_pieces(&mut self, stream: &mut Stream<L::Buffer>) -> bool {
         for _ in 0..PIECES_PER_TURN {
-            let is_blocked = !self.egress.is_idle(stream.to());
+            let is_blocked = !self.port.egress.is_idle(stream.to());
             if is_blocked || stream.is_over() {
                 return !is_blocked;
             }
@@ -123,7 +123,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Sends the next piece of a rendezvous message through a bounce buffer, if one is free.
     fn bounce_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Bounced {
-        if !self.bulk.bounces.exists() || !self.link.capabilities(stream.to()).shares_bounce_buffers {
+        if !self.bulk.bounces.exists() || !self.port.link.capabilities(stream.to()).shares_bounce_buffers {
             return Bounced::Unavailable;
         }
         let Some(bounce) = self.bulk.bounces.take(stream.to(), stream.send(), Use::Asked) else {
@@ -131,9 +131,9 @@ impl<L: Link> Endpoint<L> {
         };
         let (position, part) = stream.next_piece(self.bulk.bounces.bytes());
         let length = part.len();
-        self.link.fill_bounce_buffer(bounce, &part, 0, length);
+        self.port.link.fill_bounce_buffer(bounce, &part, 0, length);
         let (pull, position) = (stream.pull(), position as u64);
-        self.tell(stream.to(), BouncedPiece { pull, position, bounce: bounce as u32, length: length as u32 });
+        self.port.tell(stream.to(), BouncedPiece { pull, position, bounce: bounce as u32, length: length as u32 });
         Bounced::Sent
     }
 
@@ -151,6 +151,6 @@ impl<L: Link> Endpoint<L> {
         let head = Piece { pull: stream.pull(), position: position as u64 };
         // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false
         // `Finished` could end.
-        self.dispatch(stream.to(), Outgoing::new(head, Body::Borrowed(part), None), true);
+        self.port.dispatch(stream.to(), Outgoing::new(head, Body::Borrowed(part), None), true);
     }
 }

@@ -39,12 +39,12 @@ impl<L: Link> Endpoint<L> {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_without_taken_room(peer, send);
         }
-        let step = self.send_short(peer, space, data, &buffer);
+        let step = self.port.send_short(peer, space, data, &buffer);
         if step != Some(Step::Sent) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.go_on_eagerly(peer, send, step, true);
         }
-        self.end_short(context, space, length, report);
+        self.port.end_short(context, space, length, report);
         Ok(())
     }
 
@@ -52,13 +52,13 @@ impl<L: Link> Endpoint<L> {
     /// or its receiver is not known yet.
     #[inline(never)]
     fn send_without_taken_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         if !self.meet_with_room(to, &send) {
             return self.send_without_room(to, send);
         }
-        match self.send_short(to, send.space, send.data, &send.buffer) {
+        match self.port.send_short(to, send.space, send.data, &send.buffer) {
             Some(Step::Sent) => {
-                self.end_short(send.context, send.space, send.buffer.len(), send.report);
+                self.port.end_short(send.context, send.space, send.buffer.len(), send.report);
                 Ok(())
             }
             step => self.go_on_eagerly(to, send, step, true),
@@ -68,7 +68,7 @@ impl<L: Link> Endpoint<L> {
     /// A message to this endpoint itself, unless it has to wait behind a fence.
     #[cold]
     fn submit_to_myself(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         if self.fences.holds(Target::Myself) {
             return self.wait_behind_fence(Target::Myself, Submission::Send(send), false);
         }
@@ -90,7 +90,7 @@ impl<L: Link> Endpoint<L> {
 
     /// RMA write. All places must be on the same target.
     pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
         if self.refuses_injected(&write) {
             return Err(TryAgain);
@@ -105,7 +105,7 @@ impl<L: Link> Endpoint<L> {
 
     /// RMA read. All places must be on the same target.
     pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Read(read));
@@ -117,7 +117,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Remote atomic. All places must be on the same target.
     pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Atomic(atomic));
@@ -130,7 +130,7 @@ impl<L: Link> Endpoint<L> {
     /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target
     /// stay behind it. Remote operations that are fenced go by message, so that they come behind earlier messages.
     pub fn submit_fenced(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
         let Some(target) = operation.target() else { return Ok(()) };
         if self.fences.holds(target) || self.is_under_way_to(target, &mut Places::default()) {
@@ -167,9 +167,10 @@ impl<L: Link> Endpoint<L> {
         let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
-        let is_alone =
-            !self.presence.has_lost() && !self.matching.of(queue).has_stored() && !self.deferral.windows.has_dropped();
-        if !is_plain || !is_alone || self.ended.len() >= self.receives_most {
+        let is_alone = !self.port.presence.has_lost()
+            && !self.matching.of(queue).has_stored()
+            && !self.deferral.windows.has_dropped();
+        if !is_plain || !is_alone || self.port.ended.len() >= self.receives_most {
             return self.receive_any(receive);
         }
         self.post(receive, pattern, queue);
@@ -187,7 +188,7 @@ impl<L: Link> Endpoint<L> {
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
     #[inline(never)]
     pub fn receive_any(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         let submitted = self.receive_stored(receive);
         if self.fences.are_raised() {
             // A message to ourselves that had to be received first may have been.
@@ -198,7 +199,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn receive_stored(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        if self.ended.len() >= self.receives_most {
+        if self.port.ended.len() >= self.receives_most {
             return Err(TryAgain);
         }
         let (queue, pattern) = Pattern::of(&receive);
@@ -218,7 +219,7 @@ impl<L: Link> Endpoint<L> {
             self.deliver_stored(active, unexpected, queue);
         } else if let Some(peer) = self.dead_source(receive.from) {
             let failure = Failure::PeerLost { peer };
-            self.complete_unmatched(receive.context, receive.space, false, failure);
+            self.port.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
             let from = receive.from;
             self.post(receive, pattern, queue);
@@ -230,7 +231,7 @@ impl<L: Link> Endpoint<L> {
     /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns
     /// whether.
     pub fn cancel(&mut self, context: Context) -> bool {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.cancel_named(context.0, |context| context.0)
     }
 
@@ -238,16 +239,16 @@ impl<L: Link> Endpoint<L> {
     /// waits behind a fence. `name_of` says what it calls the operation of a context: always the same, as long as the
     /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
         if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
-            self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
+            self.port.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
             return true;
         }
         let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
             return self.fences.are_raised() && self.cancel_fenced(name, name_of);
         };
-        self.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
+        self.port.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
         true
     }
 
@@ -262,7 +263,7 @@ impl<L: Link> Endpoint<L> {
         if let Some(peer) = self.dead_source(receive.from)
             && let Some(left) = self.matching.of(queue).take_back(at)
         {
-            self.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
+            self.port.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
         }
         self.seek(receive.from);
     }
@@ -270,7 +271,7 @@ impl<L: Link> Endpoint<L> {
     /// The name of the one peer that a receive accepts, if that peer died.
     fn dead_source(&self, from: Source) -> Option<String> {
         let Source::From(Target::Peer(peer)) = from else { return None };
-        let lost = self.presence.lost(peer)?;
+        let lost = self.port.presence.lost(peer)?;
         (!lost.orderly).then(|| lost.name.clone())
     }
 }

@@ -11,7 +11,7 @@ impl<L: Link> Endpoint<L> {
     /// Whether a message that has come from `from` and costs so much is within its window.
     #[inline]
     pub(super) fn check_window(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
-        self.deferral.windows.check(from, cost, self.egress.returning(from))
+        self.deferral.windows.check(from, cost, self.port.egress.returning(from))
     }
 
     /// A message of `from` found its receive waiting.
@@ -24,7 +24,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A message of `from` has to be stored.
     pub(super) fn enter_window(&mut self, from: PeerId, cost: u32) {
-        let is_to_review = self.deferral.windows.enter(self.link.counters(), from, cost);
+        let is_to_review = self.deferral.windows.enter(self.port.link.counters(), from, cost);
         self.tell_link(from);
         if is_to_review {
             self.review(from);
@@ -33,16 +33,16 @@ impl<L: Link> Endpoint<L> {
 
     /// Lets the link know what a sender may have under way.
     pub(super) fn tell_link(&mut self, from: PeerId) {
-        self.link.set_window_left(from, self.deferral.windows.left(from));
+        self.port.link.set_window_left(from, self.deferral.windows.left(from));
     }
 
     /// A stored message is stored no longer.
     pub(super) fn leave_window(&mut self, source: Target, cost: u32) {
         match source {
             Target::Myself => self.deferral.windows.leave_own(cost),
-            Target::Peer(from) if self.presence.is_record(from) => self.leave_record(from, cost),
+            Target::Peer(from) if self.port.presence.is_record(from) => self.leave_record(from, cost),
             Target::Peer(from) => {
-                self.deferral.windows.leave(self.link.counters(), from, cost);
+                self.deferral.windows.leave(self.port.link.counters(), from, cost);
                 self.tell_link(from);
                 self.review(from);
             }
@@ -51,19 +51,19 @@ impl<L: Link> Endpoint<L> {
 
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(super) fn review(&mut self, from: PeerId) {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         if self.deferral.windows.shrink(from) {
             self.tell_link(from);
         }
-        let is_returning = self.egress.returning(from) > 0;
+        let is_returning = self.port.egress.returning(from) > 0;
         let (windows, matching) = (&mut self.deferral.windows, &mut self.matching);
         let first_from = |source, after| matching.first_from(source, after);
-        let review = windows.review(self.link.counters(), from, is_returning, first_from);
+        let review = windows.review(self.port.link.counters(), from, is_returning, first_from);
         if let Some(room) = review.room {
-            self.tell(from, room);
+            self.port.tell(from, room);
         }
         if let Some(query) = review.query {
-            self.tell(from, query);
+            self.port.tell(from, query);
         }
     }
 
@@ -77,7 +77,7 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn seek_dropped(&mut self, from: Source) {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         match from {
             Source::From(Target::Myself) => {}
             Source::From(Target::Peer(peer)) => self.review(peer),
@@ -94,18 +94,18 @@ impl<L: Link> Endpoint<L> {
     /// What a window of so many bytes allows us.
     pub(super) fn limits_towards(&self, window: u32) -> Limits {
         let least = Memory::<L::Buffer>::ENVELOPE_BYTES as u32;
-        Memory::<L::Buffer>::limits_of(window.max(least), self.config.eager_bytes)
+        Memory::<L::Buffer>::limits_of(window.max(least), self.port.config.eager_bytes)
     }
 
     /// Learns what a peer sets aside for us, at the first message to it.
     #[cold]
     pub(super) fn meet(&mut self, peer: PeerId) {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         // One that does not say will do as we do; so will one that cannot be reached: the message will tell.
-        let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
+        let window = self.port.link.window(peer).unwrap_or(self.port.limits.window);
         self.deferral.rooms.meet(peer, self.limits_towards(window), window == 0);
         if window == 0 {
-            self.egress.try_again(peer);
+            self.port.egress.try_again(peer);
         }
     }
 }

@@ -21,10 +21,10 @@ impl<L: Link> Endpoint<L> {
     /// `part` of a send goes to the memory that its receiver calls `pull`.
     pub(super) fn write_message(&mut self, to: PeerId, key: Key, pull: u32, part: &L::Buffer) {
         let length = part.len();
-        let transfer = self.bulk.transfers.begin(TransferOwner::Send(key, pull), length);
+        let transfer = self.port.transfers.begin(TransferOwner::Send(key, pull), length);
         let there = RemoteMemory { key: pull.into(), span: Span { address: 0, length: length as u64 } };
-        let status = self.link.write_peer(TransferId(transfer.0), to, &[there], part, 0);
-        if status != TransferStatus::Pending && self.bulk.transfers.end(transfer).is_some() {
+        let status = self.port.link.write_peer(TransferId(transfer.0), to, &[there], part, 0);
+        if status != TransferStatus::Pending && self.port.transfers.end(transfer).is_some() {
             self.end_written(key, pull, status);
         }
     }
@@ -34,12 +34,12 @@ impl<L: Link> Endpoint<L> {
         let Some(send) = self.remove_send(key) else { return };
         let result = if status == TransferStatus::Done { Ok(()) } else { Err(Failure::Fault) };
         if result.is_ok() {
-            self.tell(send.peer, Written { pull });
+            self.port.tell(send.peer, Written { pull });
         }
         if let Some(notice) = send.notice
             && (notice.report || result.is_err())
         {
-            self.ended.push(Completion::sent(notice, result));
+            self.port.ended.push(Completion::sent(notice, result));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages that leave, or wait until they can.
 
-use super::Endpoint;
+use super::Port;
 use crate::completion::Notice;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing, Short, Step};
@@ -10,11 +10,11 @@ use crate::presence::Loss;
 use crate::wire::Message;
 use tidegate_flow::PeerId;
 
-impl<L: Link> Endpoint<L> {
+impl<L: Link> Port<L> {
     /// Sends a message now, or as soon as everything before it has left. `inject`: the body is copied if it has to
     /// wait.
     #[inline]
-    pub(super) fn dispatch(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
+    pub(crate) fn dispatch(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         if let Some(message) = self.dispatch_unless_announced(to, message, inject) {
             self.wait_in_queue(to, message, inject, false);
         }
@@ -22,7 +22,7 @@ impl<L: Link> Endpoint<L> {
 
     /// The same, but returns the message if flow control would rather have its request to send leave first.
     #[inline]
-    pub(super) fn dispatch_unless_announced(
+    pub(crate) fn dispatch_unless_announced(
         &mut self,
         to: PeerId,
         mut message: Outgoing<L::Buffer>,
@@ -39,7 +39,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A message got so far.
     #[inline]
-    pub(super) fn end_step(
+    pub(crate) fn end_step(
         &mut self,
         to: PeerId,
         step: Step,
@@ -61,7 +61,7 @@ impl<L: Link> Endpoint<L> {
     /// Sends a message of the application that fits into one packet, straight from the application's memory into the
     /// packet that is written. Returns how far it got; `None`: it takes more than one packet, or its receiver is lost.
     #[inline(always)]
-    pub(super) fn send_short(
+    pub(crate) fn send_short(
         &mut self,
         to: PeerId,
         space: Space,
@@ -74,7 +74,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A short message has left.
     #[inline(always)]
-    pub(super) fn end_short(&mut self, context: Context, space: Space, length: usize, report: bool) {
+    pub(crate) fn end_short(&mut self, context: Context, space: Space, length: usize, report: bool) {
         self.count(Counter::BytesSent, length as u64);
         self.count(Counter::MessagesEager, 1);
         // Asked here, too: to make a notice that is not wanted would read back values that have just been stored.
@@ -84,13 +84,13 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Sends a message of our own that is a head and nothing else.
-    pub(super) fn tell(&mut self, to: PeerId, head: impl Into<Message>) {
+    pub(crate) fn tell(&mut self, to: PeerId, head: impl Into<Message>) {
         self.dispatch(to, Outgoing::new(head, Body::None, None), false);
     }
 
     /// Queues a message that cannot leave.
     #[cold]
-    pub(super) fn wait_in_queue(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool, full: bool) {
+    pub(crate) fn wait_in_queue(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool, full: bool) {
         if inject {
             message.own();
         }
@@ -99,14 +99,14 @@ impl<L: Link> Endpoint<L> {
 
     /// Nothing can be sent to a peer any more: what waits for it ends when this call does.
     #[cold]
-    pub(super) fn note_unreachable(&mut self, peer: PeerId, name: String) {
+    pub(crate) fn note_unreachable(&mut self, peer: PeerId, name: String) {
         self.egress.attention.note_loss();
         self.presence.note_loss(Loss { peer, name, is_quarantined: false });
     }
 
     /// A peer has done what no correct peer does and what would take our memory: from now on it counts as lost.
     #[cold]
-    pub(super) fn quarantine(&mut self, peer: PeerId, why: &str) {
+    pub(crate) fn quarantine(&mut self, peer: PeerId, why: &str) {
         self.egress.attention.note_loss();
         self.count(Counter::PeersQuarantined, 1);
         let name = format!("{} (quarantined: {why})", self.link.quarantine(peer));
