@@ -13,7 +13,7 @@
 //! - `assembly`: packets are put together.
 //! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
 //! - `bulk`: long messages by rendezvous: a request to send, then they are pulled or streamed.
-//! - `rma`: remote operations, and what bounds them.
+//! - `rma`: remote operations, from the request to the answer, and what bounds them.
 //! - `fence`: operations that wait until earlier ones to the same target have completed.
 //! - `presence`: who is there and who is gone.
 //! - `port`: the link, the way out, time, presence and completions together: each part is lent it with each call.

@@ -15,7 +15,6 @@ mod gate;
 mod pull;
 mod send;
 mod streams;
-mod transfers;
 mod way;
 
 use crate::collections::slab::{Key, Slab};
@@ -28,7 +27,6 @@ pub(crate) use gate::{Gate, PIECES_PER_TURN, Pieces};
 pub(crate) use pull::{Next, Part, Pull, Pulls, Waited};
 pub(crate) use send::{Payload, PendingSend};
 pub(crate) use streams::Stream;
-pub(crate) use transfers::{Ended, Ending, TransferOwner, Transfers};
 pub(crate) use way::Way;
 
 /// Everything large that is on its way, in both directions.

@@ -37,6 +37,7 @@
 
 mod deferred;
 mod inquiries;
+mod meeting;
 mod pressure;
 mod rooms;
 mod windows;

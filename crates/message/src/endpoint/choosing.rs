@@ -27,7 +27,7 @@ impl<L: Link> Endpoint<L> {
         if send.inject && self.port.link.must_greet(to) {
             return false;
         }
-        self.meet(to);
+        self.deferral.rooms.learn(&mut self.port, to);
         self.take_room(to, send)
     }
 

@@ -26,7 +26,6 @@
 //! while we close, it gets.
 
 use super::Endpoint;
-use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::Link;
@@ -70,7 +69,7 @@ impl<L: Link> Endpoint<L> {
                 || self.port.presence.has_awaited_to(*peer)
                 || self.port.egress.refused(*peer) > 0
                 || self.bulk.streams.len_of(*peer) > 0
-                || self.rma.requests.has_turn(*peer)
+                || self.rma.requests().has_turn(*peer)
                 || self.port.link.has_unsent_to(*peer)
         })
     }
@@ -81,28 +80,22 @@ impl<L: Link> Endpoint<L> {
         self.port.egress.attention.raise();
         self.port.presence.begin_closing();
         self.port.presence.give_up_all();
-        let peers: BTreeSet<PeerId> = self.port.egress.peers().chain(self.rma.requests.peers()).collect();
+        let peers: BTreeSet<PeerId> = self.port.egress.peers().chain(self.rma.requests().peers()).collect();
         for peer in peers {
             for message in self.port.egress.abandon(peer) {
                 if let Some(operation) = message.operation() {
-                    self.lose_operation(operation);
+                    self.rma.abandon(&mut self.port, operation);
                 }
                 self.port.lose_notice(message.into_notice(), Failure::Canceled);
             }
-            for operation in self.rma.requests.waiting_operations(peer) {
-                self.lose_operation(operation);
-            }
-            self.rma.requests.lose_peer(peer);
+            self.rma.abandon_waiting(&mut self.port, peer);
         }
         let mut lost = 0;
         self.port.link.for_each_unsent(&mut |header| {
             lost += u64::from(MessageKind::from_number(header.message()).is_some_and(counts_as_sent));
         });
         self.port.count(Counter::SendsLost, lost);
-        // Of all other operations the target has what it needs, and may still do them: they are canceled, not lost.
-        for key in self.rma.operations.all() {
-            self.give_up_operation(key, Failure::Canceled);
-        }
+        self.rma.cancel_all(&mut self.port);
         for key in self.bulk.all_sends() {
             if let Some(send) = self.remove_send(key) {
                 let is_promised =
@@ -115,13 +108,6 @@ impl<L: Link> Endpoint<L> {
             }
         }
         self.fail_all_fenced(&Failure::Canceled);
-    }
-
-    /// A remote operation of which a part has not left.
-    fn lose_operation(&mut self, key: Key) {
-        if self.give_up_operation(key, Failure::Canceled) == Some(false) {
-            self.port.count(Counter::SendsLost, 1);
-        }
     }
 }
 

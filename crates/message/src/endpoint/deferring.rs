@@ -196,15 +196,9 @@ impl<L: Link> Endpoint<L> {
     /// Tries again to learn the window of a peer that could not tell it at the first message to it.
     #[cold]
     pub(super) fn meet_again(&mut self, peer: PeerId) {
-        if !self.deferral.rooms.is_met(peer) {
-            // It has been lost since.
-            return self.deferral.rooms.forget_stranger(peer);
+        if !self.deferral.rooms.learn_again(&mut self.port, peer) {
+            return;
         }
-        let window = self.port.link.window(peer).unwrap_or(self.port.limits.window);
-        if window == 0 {
-            return self.port.egress.try_again(peer);
-        }
-        self.deferral.rooms.meet_again(peer, self.limits_towards(window));
         self.release_deferred(peer);
         // Only now there are sends for which it has no room.
         self.port.count(Counter::SendsDeferred, self.deferral.rooms.deferred(peer) as u64);

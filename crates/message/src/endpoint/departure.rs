@@ -2,12 +2,13 @@
 
 use super::Endpoint;
 use crate::assembly::Sink;
-use crate::bulk::{Ending, Pull, TransferOwner};
+use crate::bulk::Pull;
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
+use crate::port::{Ending, TransferOwner};
 use crate::presence::{Loss, Lost};
 use tidegate_flow::PeerId;
 
@@ -49,13 +50,10 @@ impl<L: Link> Endpoint<L> {
         for message in self.port.egress.abandon(peer) {
             self.port.fail_notice(message.into_notice(), name);
         }
-        self.rma.requests.lose_peer(peer);
         for key in self.bulk.sends_to(peer) {
             self.lose_send(key, name);
         }
-        for key in self.rma.operations.of_peer(peer) {
-            self.give_up_operation(key, Failure::PeerLost { peer: name.to_owned() });
-        }
+        self.rma.lose_peer(&mut self.port, peer, name);
         if self.fences.are_raised() {
             self.fail_fenced(Target::Peer(peer), &Failure::PeerLost { peer: name.to_owned() });
         }
@@ -87,9 +85,13 @@ impl<L: Link> Endpoint<L> {
         if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.pulls.end(key, false, self.port.now) {
             self.forget_stored(remote.peer, remote.kept());
             let failure = Failure::PeerLost { peer: peer.to_owned() };
-            let ending = Ending::Receive { active, envelope, queue, failure };
-            if let Some(ending) = self.port.end_after_transfers(TransferOwner::Pull(key), remote.peer, ending) {
-                self.end_held(ending);
+            let running = self.port.stop_transfers(TransferOwner::Pull(key), remote.peer);
+            match running.is_empty() {
+                true => self.fail_receive(active, &envelope, queue, failure),
+                false => {
+                    let ending = Ending::Receive { active, envelope, queue, failure };
+                    self.port.transfers.hold(&running, remote.peer, ending);
+                }
             }
         }
     }
@@ -194,7 +196,7 @@ impl<L: Link> Endpoint<L> {
         self.deferral.windows.release(peer);
         self.deferral.rooms.release(peer);
         self.assembly.release(peer);
-        self.rma.requests.lose_peer(peer);
+        self.rma.release(peer);
         self.port.egress.release(peer);
         self.bulk.release(peer);
         self.looks.release(peer);

@@ -114,7 +114,7 @@ impl<L: Link> Endpoint<L> {
                 Sink::Piece(Key(pull), self.bulk.pulls.admit(from, Key(pull), position, length)?)
             }
             Message::ReadData(ReadData { operation, position }) => {
-                let at = self.rma.operations.admit(from, Key(operation), position, length)?;
+                let at = self.rma.admit_read_data(from, Key(operation), position, length)?;
                 Sink::ReadData(Key(operation), at)
             }
             head if length <= LARGEST_CONTROL_BYTES => {
@@ -151,7 +151,7 @@ impl<L: Link> Endpoint<L> {
             }
             Sink::ReadData(key, start) => {
                 let (key, at) = (*key, *start + offset);
-                self.place_read_data(key, at, part);
+                self.rma.place_read_data(key, at, part);
             }
         }
         if is_last { self.end_inbound(from) } else { Ok(()) }
@@ -186,16 +186,16 @@ impl<L: Link> Endpoint<L> {
                 Ok(())
             }
             Message::BouncedPiece(piece) => self.handle_bounced_piece(from, piece),
-            Message::Write(write) => self.handle_write(from, write, body),
-            Message::Read(read) => self.handle_read(from, read),
+            Message::Write(write) => self.rma.handle_write(&mut self.port, from, write, body),
+            Message::Read(read) => self.rma.handle_read(&mut self.port, from, read),
             Message::ReadData(data) => {
                 let key = Key(data.operation);
-                let at = self.rma.operations.admit(from, key, data.position, body.len())?;
-                self.place_read_data(key, at, body);
+                let at = self.rma.admit_read_data(from, key, data.position, body.len())?;
+                self.rma.place_read_data(key, at, body);
                 Ok(())
             }
-            Message::Atomic(atomic) => self.handle_atomic(from, atomic, body),
-            Message::WriteNotice(notice) => self.handle_write_notice(from, notice),
+            Message::Atomic(atomic) => self.rma.handle_atomic(&mut self.port, from, atomic, body),
+            Message::WriteNotice(notice) => self.rma.handle_write_notice(&mut self.port, from, notice),
             Message::DeferralNotice(_) => self.handle_deferral_notice(from, body),
             Message::Offer(offer) => self.handle_offer(from, offer, body),
             Message::Note(note) => self.handle_note(from, note, body),
@@ -207,7 +207,7 @@ impl<L: Link> Endpoint<L> {
         match note {
             Note::ClearToSend(clear) => self.handle_clear_to_send(from, clear),
             Note::Finished(finished) => self.handle_finished(from, finished),
-            Note::Reply(reply) => self.handle_reply(from, reply, body),
+            Note::Reply(reply) => self.rma.handle_reply(&mut self.port, from, reply, body),
             Note::BounceCopied(copied) => self.handle_bounce_copied(from, copied),
             Note::Acknowledged(_) => self.handle_acknowledged(from),
             Note::Room(room) => self.handle_room(from, *room),

@@ -19,7 +19,7 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// An eager message is not short, or has not left because of this. `may_refuse`: an injected one need not be kept.
-    #[inline(never)]
+    #[inline]
     pub(super) fn go_on_eagerly(
         &mut self,
         to: PeerId,

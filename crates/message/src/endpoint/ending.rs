@@ -1,7 +1,7 @@
 //! How operations end: completions, and what is lost.
 
 use super::Endpoint;
-use crate::bulk::{Ending, PendingSend, TransferOwner};
+use crate::bulk::PendingSend;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
@@ -10,8 +10,8 @@ use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::{Context, Queue, Target};
+use crate::port::Ending;
 use crate::port::placed;
-use crate::rma::RemoteOperation;
 use crate::sequence::Received;
 
 impl<L: Link> Endpoint<L> {
@@ -122,30 +122,6 @@ impl<L: Link> Endpoint<L> {
     /// A send that stayed with us will never be received.
     pub(super) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
         self.port.lose_notice(send.notice, failure);
-    }
-
-    pub(super) fn complete_operation(&mut self, operation: &RemoteOperation<L::Buffer>, result: Result<(), Failure>) {
-        let RemoteOperation { context, operation, length, .. } = *operation;
-        self.port.ended.push(Completion::remote(context, operation, length, result));
-    }
-
-    /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its
-    /// success.
-    pub(super) fn give_up_operation(&mut self, key: Key, failure: Failure) -> Option<bool> {
-        let RemoteOperation { to, context, operation, length, report, .. } = self.rma.operations.end(key)?;
-        let completion = Completion::remote(context, operation, length, Err(failure));
-        match to {
-            Target::Peer(peer) => {
-                self.port.note_progress_to(peer);
-                if let Some(ending) =
-                    self.port.end_after_transfers(TransferOwner::Operation(key), peer, Ending::Operation(completion))
-                {
-                    self.end_held(ending);
-                }
-            }
-            Target::Myself => self.port.ended.push(completion),
-        }
-        Some(report)
     }
 
     /// No transfer of what is over is left.

@@ -35,7 +35,7 @@ impl<L: Link> Endpoint<L> {
         let Target::Peer(peer) = target else { return self.matching.keeps_own() };
         self.port.egress.holds_operation(peer)
             || self.bulk.has_send_to(peer, &mut seen.send)
-            || self.rma.operations.has_any_to(target, &mut seen.remote)
+            || self.rma.has_any_to(target, &mut seen.remote)
     }
 
     pub(super) fn lower_fence(&mut self, target: Target) {

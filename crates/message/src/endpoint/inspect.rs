@@ -84,7 +84,7 @@ impl<L: Link> Endpoint<L> {
                 most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base),
             },
             read_bytes: Share {
-                taken: self.rma.requests.read_bytes(peer),
+                taken: self.rma.requests().read_bytes(peer),
                 most: Memory::<L::Buffer>::read_memory(base),
             },
             answer_bytes: Share {
@@ -96,8 +96,8 @@ impl<L: Link> Endpoint<L> {
                 taken: 2 * refused * size_of::<Control>(),
                 most: Memory::<L::Buffer>::control_memory(&self.port.config.flow),
             },
-            requests: self.rma.requests.waiting(peer),
-            unanswered: self.rma.requests.unanswered(peer),
+            requests: self.rma.requests().waiting(peer),
+            unanswered: self.rma.requests().unanswered(peer),
             unanswered_most: self.deferral.rooms.limits(peer).answers,
             control: refused,
         }

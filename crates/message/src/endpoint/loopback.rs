@@ -4,7 +4,7 @@ use super::Endpoint;
 use crate::counter::Counter;
 use crate::egress::copy_of;
 use crate::envelope::Envelope;
-use crate::link::{Buffer, Link};
+use crate::link::{Buffer, Link, copy};
 use crate::matching::{Active, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target};
@@ -49,17 +49,5 @@ impl<L: Link> Endpoint<L> {
         let length = envelope.length.min(active.buffer.len());
         copy(from, 0, &mut active.buffer, 0, length);
         self.complete_receive(active, envelope, queue);
-    }
-}
-
-/// Copies between two buffers of this process.
-pub(super) fn copy<B: Buffer>(from: &B, from_offset: usize, to: &mut B, to_offset: usize, length: usize) {
-    let mut chunk = [0; 4096];
-    let mut done = 0;
-    while done < length {
-        let part = &mut chunk[..(length - done).min(4096)];
-        from.read(from_offset + done, part);
-        to.write(to_offset + done, part);
-        done += part.len();
     }
 }

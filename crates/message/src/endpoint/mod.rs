@@ -6,15 +6,13 @@
 //!
 //! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
 //! - `window`, `announcing`, `deferring`: requests to send leave, or messages wait for room.
-//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
-//!   messages and receives meet.
-//! - `requesting`, `remote`, `atomics`: remote operations.
+//! - `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives
+//!   meet.
 //! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
 mod announcing;
-mod atomics;
 mod carrying;
 mod choosing;
 mod closing;
@@ -25,7 +23,6 @@ mod dispatch;
 mod eager;
 mod ending;
 mod fencing;
-mod finishing;
 mod inspect;
 mod looking;
 mod loopback;
@@ -33,8 +30,6 @@ mod peek;
 mod progress;
 mod pulling;
 mod querying;
-mod remote;
-mod requesting;
 mod resuming;
 mod starting;
 mod streaming;
@@ -74,7 +69,7 @@ pub struct Endpoint<L: Link> {
     assembly: Assembly<L::Buffer>,
     matching: Matching<L::Buffer>,
     bulk: Bulk<L::Buffer>,
-    rma: Rma<L::Buffer>,
+    rma: Rma<L>,
     sequence: Sequence<L::Buffer>,
     deferral: Deferral,
     fences: Fences<L::Buffer>,
@@ -99,7 +94,7 @@ impl<L: Link> Endpoint<L> {
     /// allocates the state of a peer at the first contact with it.
     const fn table_bytes(peers: u32) -> usize {
         Assembly::<L::Buffer>::bytes_most(peers)
-            + Rma::<L::Buffer>::bytes_most(peers)
+            + Rma::<L>::bytes_most(peers)
             + Egress::<L::Buffer>::bytes_most(peers)
             + Rooms::bytes_most(peers)
             + Windows::bytes_most(peers)
@@ -194,7 +189,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Streams, reads and peers that may have pieces to send.
     fn pieces_left(&self) -> usize {
-        self.bulk.streams.len() + self.rma.requests.turns()
+        self.bulk.streams.len() + self.rma.requests().turns()
     }
 
     /// The next operation that ended.
@@ -274,7 +269,7 @@ impl<L: Link> Endpoint<L> {
     /// is over but for transfers that cannot be stopped.
     #[inline]
     fn operations_left(&self) -> usize {
-        self.port.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() + self.port.transfers.held()
+        self.port.egress.waiting_messages() + self.bulk.sends() + self.rma.outstanding() + self.port.transfers.held()
     }
 
     #[inline]

@@ -167,8 +167,8 @@ impl<L: Link> Endpoint<L> {
         for pieces in self.bulk.gate.order() {
             moved |= match pieces {
                 Pieces::Streams => self.pump_streams(),
-                Pieces::Reads => self.send_reads(),
-                Pieces::Requests => self.send_requests(),
+                Pieces::Reads => self.rma.send_reads(&mut self.port),
+                Pieces::Requests => self.rma.send_requests(&mut self.port, &mut self.deferral.rooms),
             };
         }
         if moved {
@@ -232,7 +232,10 @@ impl<L: Link> Endpoint<L> {
     /// something comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.port.now;
-        if self.bulk.gate.waiting() > 0 || self.streams_can_move() || self.reads_can_move() || self.requests_can_move()
+        if self.bulk.gate.waiting() > 0
+            || self.streams_can_move()
+            || self.rma.reads_can_move(&self.port)
+            || self.rma.requests_can_move(&self.port, &self.deferral.rooms)
         {
             return Some(now);
         }

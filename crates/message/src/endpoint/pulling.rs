@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use crate::assembly::write_clipped;
-use crate::bulk::{Ended, Next, Part, Pull, TransferOwner, Waited, Way};
+use crate::bulk::{Next, Part, Pull, Waited, Way};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
@@ -13,6 +13,7 @@ use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Target};
+use crate::port::{EndedTransfer, TransferOwner};
 use crate::sequence::Received;
 use crate::wire::{BounceCopied, BouncedPiece, Finished, RequestToSend, Status};
 use tidegate_flow::PeerId;
@@ -157,15 +158,12 @@ impl<L: Link> Endpoint<L> {
     /// A transfer that the link had begun for us has ended.
     pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
         match self.port.transfers.end(Key(id.0)) {
-            Some(Ended::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),
-            Some(Ended::Part(TransferOwner::Send(key, pull), _)) => self.end_written(key, pull, status),
-            // The departure of the operation's peer ends it.
-            Some(Ended::Part(TransferOwner::Operation(_), _)) if status == TransferStatus::Unreachable => {}
-            Some(Ended::Part(TransferOwner::Operation(key), _)) => {
-                let result = if status == TransferStatus::Done { Status::Success } else { Status::Fault };
-                self.end_transfer_part(key, result);
+            Some(EndedTransfer::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),
+            Some(EndedTransfer::Part(TransferOwner::Send(key, pull), _)) => self.end_written(key, pull, status),
+            Some(EndedTransfer::Part(TransferOwner::Operation(key), _)) => {
+                self.rma.end_transfer_part(&mut self.port, key, status);
             }
-            Some(Ended::Last(ending)) => self.end_held(ending),
+            Some(EndedTransfer::Last(ending)) => self.end_held(ending),
             None => {}
         }
     }

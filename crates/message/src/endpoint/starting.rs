@@ -10,9 +10,11 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn start(&mut self, operation: Submission<L::Buffer>, is_fenced: bool) {
         match operation {
             Submission::Send(send) => self.start_send(send),
-            Submission::Write(write) => self.start_write(write, !is_fenced),
-            Submission::Read(read) => self.start_read(read, !is_fenced),
-            Submission::Atomic(atomic) => self.start_atomic(atomic),
+            Submission::Write(write) => {
+                self.rma.start_write(&mut self.port, &mut self.deferral.rooms, write, !is_fenced)
+            }
+            Submission::Read(read) => self.rma.start_read(&mut self.port, &mut self.deferral.rooms, read, !is_fenced),
+            Submission::Atomic(atomic) => self.rma.start_atomic(&mut self.port, &mut self.deferral.rooms, atomic),
         }
     }
 
@@ -20,7 +22,7 @@ impl<L: Link> Endpoint<L> {
     fn start_send(&mut self, send: Send<L::Buffer>) {
         let Target::Peer(to) = send.to else { return self.send_to_myself(send) };
         if !self.deferral.rooms.is_met(to) {
-            self.meet(to);
+            self.deferral.rooms.learn(&mut self.port, to);
         }
         if !self.take_room(to, &send) {
             return self.send_otherwise(to, send);

@@ -9,8 +9,8 @@ use crate::link::{Buffer, Link};
 use crate::matching::MatchQueue;
 use crate::memory::Memory;
 use crate::operation::{
-    AtomicRequest, Context, MatchFlags, MultiReceive, Queue, ReadRequest, Receive, Send, Source, Target, TryAgain,
-    WriteRequest,
+    Access, AtomicRequest, Context, MatchFlags, MultiReceive, Queue, ReadRequest, Receive, Send, Source, Target,
+    TryAgain, WriteRequest,
 };
 use crate::submission::Submission;
 use tidegate_flow::PeerId;
@@ -22,13 +22,6 @@ impl<L: Link> Endpoint<L> {
     #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
-        let submitted = self.submit_send(send);
-        self.end_losses();
-        submitted
-    }
-
-    #[inline(always)]
-    fn submit_send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         let Send { to, space, buffer, data, context, inject, delivery, report } = send;
         let length = buffer.len();
         let cost = Memory::<L::Buffer>::eager_cost(length);
@@ -42,10 +35,19 @@ impl<L: Link> Endpoint<L> {
         let step = self.port.send_short(peer, space, data, &buffer);
         if step != Some(Step::Sent) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
-            return self.go_on_eagerly(peer, send, step, true);
+            return self.send_not_short(peer, send, step);
         }
         self.port.end_short(context, space, length, report);
+        self.end_losses();
         Ok(())
+    }
+
+    /// A message with room that is not short, or has not left because of this.
+    #[inline(never)]
+    fn send_not_short(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) -> Result<(), TryAgain> {
+        let submitted = self.go_on_eagerly(to, send, step, true);
+        self.end_losses();
+        submitted
     }
 
     /// No room was taken for this message: it wants a receipt, is too long to go eagerly, finds no room in the window,
@@ -53,16 +55,18 @@ impl<L: Link> Endpoint<L> {
     #[inline(never)]
     fn send_without_taken_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.port.egress.attention.raise();
-        if !self.meet_with_room(to, &send) {
-            return self.send_without_room(to, send);
-        }
-        match self.port.send_short(to, send.space, send.data, &send.buffer) {
-            Some(Step::Sent) => {
-                self.port.end_short(send.context, send.space, send.buffer.len(), send.report);
-                Ok(())
-            }
-            step => self.go_on_eagerly(to, send, step, true),
-        }
+        let submitted = match self.meet_with_room(to, &send) {
+            false => self.send_without_room(to, send),
+            true => match self.port.send_short(to, send.space, send.data, &send.buffer) {
+                Some(Step::Sent) => {
+                    self.port.end_short(send.context, send.space, send.buffer.len(), send.report);
+                    Ok(())
+                }
+                step => self.go_on_eagerly(to, send, step, true),
+            },
+        };
+        self.end_losses();
+        submitted
     }
 
     /// A message to this endpoint itself, unless it has to wait behind a fence.
@@ -98,7 +102,7 @@ impl<L: Link> Endpoint<L> {
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Write(write));
         }
-        self.start_write(write, true);
+        self.rma.start_write(&mut self.port, &mut self.deferral.rooms, write, true);
         self.end_losses();
         Ok(())
     }
@@ -110,7 +114,7 @@ impl<L: Link> Endpoint<L> {
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Read(read));
         }
-        self.start_read(read, true);
+        self.rma.start_read(&mut self.port, &mut self.deferral.rooms, read, true);
         self.end_losses();
         Ok(())
     }
@@ -122,9 +126,31 @@ impl<L: Link> Endpoint<L> {
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Atomic(atomic));
         }
-        self.start_atomic(atomic);
+        self.rma.start_atomic(&mut self.port, &mut self.deferral.rooms, atomic);
         self.end_losses();
         Ok(())
+    }
+
+    /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link
+    /// that gives direct access publishes the region itself.)
+    pub fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
+        self.port.egress.attention.raise();
+        self.rma.register(key, buffer, access);
+    }
+
+    /// Ends the registration of `key`. Reads of the region that are under way are answered with an error.
+    pub fn deregister(&mut self, key: u64) {
+        self.port.egress.attention.raise();
+        self.rma.deregister(&mut self.port, key);
+        self.end_losses();
+    }
+
+    /// Whether writes and atomics of peers that bring no completion data are reported as well, as
+    /// [`Operation::RemoteWrite`](crate::Operation::RemoteWrite) without data. Only accesses that come by message can
+    /// be reported, so a caller that wants this keeps the link from giving direct access.
+    pub fn count_writes(&mut self, count: bool) {
+        self.port.egress.attention.raise();
+        self.rma.count_writes(count);
     }
 
     /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target

@@ -3,7 +3,6 @@
 use super::Endpoint;
 use crate::link::Link;
 use crate::malformed::Malformed;
-use crate::memory::{Limits, Memory};
 use crate::operation::{Source, Target};
 use tidegate_flow::PeerId;
 
@@ -88,24 +87,6 @@ impl<L: Link> Endpoint<L> {
                     }
                 }
             }
-        }
-    }
-
-    /// What a window of so many bytes allows us.
-    pub(super) fn limits_towards(&self, window: u32) -> Limits {
-        let least = Memory::<L::Buffer>::ENVELOPE_BYTES as u32;
-        Memory::<L::Buffer>::limits_of(window.max(least), self.port.config.eager_bytes)
-    }
-
-    /// Learns what a peer sets aside for us, at the first message to it.
-    #[cold]
-    pub(super) fn meet(&mut self, peer: PeerId) {
-        self.port.egress.attention.raise();
-        // One that does not say will do as we do; so will one that cannot be reached: the message will tell.
-        let window = self.port.link.window(peer).unwrap_or(self.port.limits.window);
-        self.deferral.rooms.meet(peer, self.limits_towards(window), window == 0);
-        if window == 0 {
-            self.port.egress.try_again(peer);
         }
     }
 }

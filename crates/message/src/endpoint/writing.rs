@@ -10,10 +10,10 @@
 //! Only the simulator has such links, and there no peer departs before its messages have arrived.
 
 use super::Endpoint;
-use crate::bulk::TransferOwner;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
 use crate::link::{Buffer, Link, RemoteMemory, Span, TransferId, TransferStatus};
+use crate::port::TransferOwner;
 use crate::wire::Written;
 use tidegate_flow::PeerId;
 

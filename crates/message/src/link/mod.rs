@@ -25,6 +25,7 @@ mod sender_writes;
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 
 pub use bounce::{Bounce, BounceBuffers};
+pub(crate) use buffer::copy;
 pub use buffer::{Buffer, Medium, Span};
 pub use carry::Carry;
 pub use closing::Closing;

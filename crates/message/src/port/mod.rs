@@ -6,8 +6,8 @@
 
 mod reporting;
 mod sending;
+mod transfers;
 
-use crate::bulk::Transfers;
 use crate::completion::Ended;
 use crate::counter::Counter;
 use crate::egress::Egress;
@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use tidegate_flow::{Instant, PeerId};
 
 pub(crate) use reporting::placed;
+pub(crate) use transfers::{Ended as EndedTransfer, Ending, TransferOwner, Transfers};
 
 /// See the module.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! How operations end: completions for the application.
 
 use super::Port;
-use crate::bulk::{Ending, TransferOwner};
+use super::transfers::TransferOwner;
+use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::envelope::Envelope;
@@ -61,14 +62,9 @@ impl<L: Link> Port<L> {
         self.ended.push(Completion::remote(context, kind, 0, Err(failure)));
     }
 
-    /// Stops the transfers of what is over otherwise, and returns how it ends. `None`: the link cannot stop some, which
-    /// touch the application's memory until they have ended; it ends with the last of them.
-    pub(crate) fn end_after_transfers(
-        &mut self,
-        owner: TransferOwner,
-        peer: PeerId,
-        ending: Ending<L::Buffer>,
-    ) -> Option<Ending<L::Buffer>> {
+    /// Stops the transfers of what is over otherwise. Returns those that the link cannot stop, which touch the
+    /// application's memory until they have ended: it is to [be held](super::Transfers::hold) until the last of them.
+    pub(crate) fn stop_transfers(&mut self, owner: TransferOwner, peer: PeerId) -> Vec<Key> {
         let mut running = self.transfers.of(owner);
         running.retain(|&transfer| {
             let is_stopped = self.link.cancel_transfer(peer, TransferId(transfer.0));
@@ -77,11 +73,7 @@ impl<L: Link> Port<L> {
             }
             !is_stopped
         });
-        if running.is_empty() {
-            return Some(ending);
-        }
-        self.transfers.hold(&running, peer, ending);
-        None
+        running
     }
 
     pub(crate) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {

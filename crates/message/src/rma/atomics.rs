@@ -1,23 +1,28 @@
 //! Remote atomics. The target applies them, one message after the other, so they are atomic among each other, from
 //! whatever origins they come; they move by message always, also where RMA goes straight to memory.
 
-use super::Endpoint;
+use super::Rma;
+use super::apply::{AtomicError, AtomicInput, apply};
+use super::operation::RemoteOperation;
 use crate::account::{OPERAND_BYTES, answer_cost};
 use crate::assembly::write_clipped;
 use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
+use crate::deferral::Rooms;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target};
-use crate::rma::{AtomicError, AtomicInput, RemoteOperation, atomic_apply};
+use crate::port::Port;
 use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;
 
 /// One message's worth of an atomic.
 #[derive(Clone, Copy)]
 struct Part {
+    /// Where it lies in the operation's buffers.
+    offset: usize,
     datatype: AtomicType,
     op: AtomicOp,
     wants_result: bool,
@@ -36,7 +41,7 @@ impl Part {
         let mut target = vec![0; self.bytes()];
         region.read(0, &mut target);
         let mut old = vec![0; self.bytes()];
-        atomic_apply(self.datatype, self.op, &mut target, AtomicInput { operand, compare }, Some(&mut old))?;
+        apply(self.datatype, self.op, &mut target, AtomicInput { operand, compare }, Some(&mut old))?;
         if self.op.writes() {
             region.write(0, &target);
         }
@@ -44,11 +49,11 @@ impl Part {
     }
 }
 
-impl<L: Link> Endpoint<L> {
+impl<L: Link> Rma<L> {
     /// Starts an atomic.
     #[inline]
-    pub(super) fn start_atomic(&mut self, atomic: AtomicRequest<L::Buffer>) {
-        self.port.count(Counter::AtomicOperations, 1);
+    pub(crate) fn start_atomic(&mut self, port: &mut Port<L>, rooms: &mut Rooms, atomic: AtomicRequest<L::Buffer>) {
+        port.count(Counter::AtomicOperations, 1);
         let Some(&(first, _)) = atomic.to.first() else { return };
         let (destination, compare) = match atomic.kind {
             AtomicKind::Update => (None, None),
@@ -65,43 +70,52 @@ impl<L: Link> Endpoint<L> {
         // The answer to the longest part is the dearest.
         let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
-        self.port.egress.attention.begin();
-        let key = self.rma.operations.begin(operation);
+        port.egress.attention.begin();
+        let key = self.operations.begin(operation);
         let mut offset = 0;
         for &(target, elements) in &atomic.to {
             let mut left = elements as usize;
             let mut target = target;
             while left > 0 {
                 let part = Part {
+                    offset,
                     datatype: atomic.datatype,
                     op: atomic.op,
                     wants_result,
                     elements: left.min(OPERAND_BYTES / size),
                 };
                 let input = gather(&atomic.operand, compare.as_ref(), offset, part.bytes(), atomic.op);
-                self.atomic_part(key, target, part, offset, input);
+                self.atomic_part(port, rooms, key, target, part, input);
                 offset += part.bytes();
                 // Past the end of the address space is outside of any region, not at its beginning.
                 target.offset = target.offset.saturating_add(part.bytes() as u64);
                 left -= part.elements;
             }
         }
-        self.end_part(key, Status::Success);
+        self.end_part(port, key, Status::Success);
     }
 
-    fn atomic_part(&mut self, key: Key, target: RemoteTarget, part: Part, offset: usize, input: Vec<u8>) {
+    fn atomic_part(
+        &mut self,
+        port: &mut Port<L>,
+        rooms: &mut Rooms,
+        key: Key,
+        target: RemoteTarget,
+        part: Part,
+        input: Vec<u8>,
+    ) {
         let Target::Peer(peer) = target.to else {
             let (status, old) = self.apply_atomic(target.key, target.offset, part, &input);
-            if let Some(destination) = self.rma.operations.destination_mut(key) {
-                write_clipped(destination, offset, &old);
+            if let Some(destination) = self.operations.destination_mut(key) {
+                write_clipped(destination, part.offset, &old);
             }
-            return self.rma.operations.note_part(key, status);
+            return self.operations.note_part(key, status);
         };
-        if self.fail_if_lost(key, peer) {
+        if self.fail_if_lost(port, key, peer) {
             return;
         }
-        let cost = self.rma.operations.add_parts(key, 1);
-        let Part { datatype, op, wants_result, elements } = part;
+        let cost = self.operations.add_parts(key, 1);
+        let Part { offset, datatype, op, wants_result, elements } = part;
         let head = Atomic {
             operation: key.0,
             position: offset as u32,
@@ -113,28 +127,34 @@ impl<L: Link> Endpoint<L> {
             elements: elements as u16,
         };
         let body = if input.is_empty() { Body::None } else { Body::Owned(input.into_boxed_slice()) };
-        self.request(peer, Outgoing::new(head, body, None), key, cost);
+        self.request(port, rooms, peer, Outgoing::new(head, body, None), key, cost);
     }
 
     /// A peer's atomic.
-    pub(super) fn handle_atomic(&mut self, from: PeerId, atomic: &Atomic, body: &[u8]) -> Result<(), Malformed> {
+    pub(crate) fn handle_atomic(
+        &mut self,
+        port: &mut Port<L>,
+        from: PeerId,
+        atomic: &Atomic,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
         let &Atomic { datatype, op, wants_result, elements, .. } = atomic;
-        let part = Part { datatype, op, wants_result, elements: elements.into() };
+        let part = Part { offset: 0, datatype, op, wants_result, elements: elements.into() };
         if part.bytes() > OPERAND_BYTES {
             return Err(Malformed);
         }
-        self.admit_request(from, answer_cost(if part.wants_result { part.bytes() } else { 0 }))?;
+        self.admit_request(port, from, answer_cost(if part.wants_result { part.bytes() } else { 0 }))?;
         let (status, old) = self.apply_atomic(atomic.region, atomic.offset, part, body);
         let body = if part.wants_result && !old.is_empty() { Body::Owned(old.into_boxed_slice()) } else { Body::None };
-        self.reply(from, atomic.operation, status, atomic.position, body);
+        self.reply(port, from, atomic.operation, status, atomic.position, body);
         Ok(())
     }
 
     fn apply_atomic(&mut self, key: u64, offset: u64, part: Part, input: &[u8]) -> (Status, Vec<u8>) {
         let access = if part.op.writes() { Access::Write } else { Access::Read };
         // An origin that gets the old values reads them, so the region must allow that.
-        let readable = !part.wants_result || self.rma.regions.find(key, offset, part.bytes(), Access::Read).is_some();
-        let Some(mut region) = self.rma.regions.find(key, offset, part.bytes(), access).filter(|_| readable) else {
+        let readable = !part.wants_result || self.regions.find(key, offset, part.bytes(), Access::Read).is_some();
+        let Some(mut region) = self.regions.find(key, offset, part.bytes(), access).filter(|_| readable) else {
             return (Status::Denied, Vec::new());
         };
         match part.apply(&mut region, input) {
