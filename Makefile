@@ -92,10 +92,10 @@ waiting: command
 quick: ## what to run before each commit, without root: tests of the crates that have changed, and some jobs under MPICH; 2 minutes
 	@CARGO="$(CARGO)" $(PYTHON) scripts/quick.py
 
-check: shape ## format, clippy and documentation, all without warnings; and the shape
+check: shape ## format and the shape; clippy and documentation without warnings, where a source has changed
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked
+	@$(STAMP) lint -- sh -ec '$(CARGO) clippy --all-targets --locked -- -D warnings; \
+		RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --locked'
 
 shape: ## circles between files, long files, long functions, comment lines over 120 columns
 	@$(PYTHON) scripts/shape.py

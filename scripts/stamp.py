@@ -10,7 +10,7 @@ from the one in the file, and writes the new one if the command has succeeded: c
     scripts/stamp.py run --always NAME -- ...    run it anyway
 
 Comments of Rust sources and empty lines do not count: to say something better tries nothing anew. (A line of a string that
-begins with `//` is taken for a comment.) The patterns themselves count as well. A pattern that names no file is an error: a part whose sources have moved would
+begins with `//` is taken for a comment.) They do where a line of the stamp is `# Comments count`. The patterns themselves count as well. A pattern that names no file is an error: a part whose sources have moved would
 otherwise never run again.
 """
 
@@ -34,10 +34,13 @@ class Unusable(Exception):
     """A stamp that cannot be read, or names no sources."""
 
 
-def meaning(path: Path) -> bytes:
-    """What a part can depend on of a source."""
+COMMENTS_COUNT = "# Comments count"
+
+
+def meaning(path: Path, *, with_comments: bool) -> bytes:
+    """The bytes of a source on which a part can depend."""
     contents = path.read_bytes()
-    if path.suffix != ".rs":
+    if path.suffix != ".rs" or with_comments:
         return contents
     lines = (line.strip() for line in contents.splitlines())
     return b"\n".join(line for line in lines if line and not line.startswith(b"//"))
@@ -82,8 +85,9 @@ class Stamp:
         total = hashlib.sha256()
         for text in [*self.patterns(), ""]:
             total.update(text.encode() + b"\n")
+        with_comments = COMMENTS_COUNT in self.lines()
         for path in self.files():
-            contents = meaning(path)
+            contents = meaning(path, with_comments=with_comments)
             total.update(f"{path.relative_to(self.root)}\n{len(contents)}\n".encode())
             total.update(contents)
         return total.hexdigest()

@@ -56,7 +56,8 @@ def run_imb(jobs, mpi, suite: str, ranks: int, benchmarks: list[str], *, lengths
 
 
 @pytest.mark.parametrize(("ranks", "scheme"), [
-    *((ranks, scheme) for ranks in (2, 4) for scheme in SCHEMES), *(pytest.param(16, scheme, marks=pytest.mark.full) for scheme in SCHEMES),
+    (2, "dynamic"), *((4, scheme) for scheme in SCHEMES),
+    *(pytest.param(ranks, scheme, marks=pytest.mark.full) for ranks in (2, 16) for scheme in SCHEMES if (ranks, scheme) != (2, "dynamic")),
 ])
 def test_mpi1_runs_to_the_end(jobs, ranks, scheme):
     run_imb(jobs, mpis.impi(), "IMB-MPI1", ranks, MPI1, lengths=LENGTHS, SCHEME=scheme)

@@ -65,6 +65,15 @@ def test_comments_and_empty_lines_need_no_run_and_code_behind_them_does(project)
     assert project.run() == (0, 1)
 
 
+def test_comments_count_where_a_stamp_says_so(project):
+    one = project.root / "src" / "one.rs"
+    project.stamp.write_text("# Comments count\nsrc/**/*.rs\n")
+    one.write_text("//! A file.\none();\n")
+    assert (project.run(), project.run()) == ((0, 1), (0, 0))
+    one.write_text("//! Another file.\none();\n")
+    assert project.run() == (0, 1)
+
+
 def test_sources_that_are_as_they_were_need_no_run(project):
     assert project.run() == (0, 1)
     (project.root / "src" / "one.rs").write_text("two")

@@ -1,7 +1,7 @@
 //! Configuration of flow control and what follows from it (P eq. 2).
 
 use crate::buffers::{BufferField, Buffers, UnfitBuffers};
-use crate::{Lends, SchemeName};
+use crate::{ReceiverResource, SchemeName};
 use std::fmt;
 
 /// Most peers an endpoint may have: a packet names its sender in 20 bits.
@@ -189,9 +189,11 @@ impl Config {
             return Err(ConfigError::TooManyPeers { peers });
         }
         let credit_slots = match scheme.lends() {
-            Lends::Nothing => 0,
-            Lends::FixedSlots | Lends::MovingSlots if credit_slots == 0 => return Err(ConfigError::NoCreditSlots),
-            Lends::FixedSlots | Lends::MovingSlots => credit_slots,
+            ReceiverResource::Nothing => 0,
+            ReceiverResource::FixedSlots | ReceiverResource::MovingSlots if credit_slots == 0 => {
+                return Err(ConfigError::NoCreditSlots);
+            }
+            ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => credit_slots,
             _ => return self.regions_of_buffers(),
         };
         let least = (2 * u64::from(credit_slots)).max(1);
@@ -216,12 +218,16 @@ impl Config {
     fn buffers_most(&self) -> (u64, BufferField) {
         let (peers, buffers) = (u64::from(self.peers), &self.buffers);
         match self.scheme.lends() {
-            Lends::PoolBuffers => (buffers.pool_bound().into(), BufferField::PoolMost),
-            Lends::GrowingBuffers => (peers * u64::from(buffers.per_connection_most), BufferField::PerConnectionMost),
-            Lends::Buffers | Lends::CreditedBuffers => {
+            ReceiverResource::PoolBuffers => (buffers.pool_bound().into(), BufferField::PoolMost),
+            ReceiverResource::GrowingBuffers => {
+                (peers * u64::from(buffers.per_connection_most), BufferField::PerConnectionMost)
+            }
+            ReceiverResource::Buffers | ReceiverResource::CreditedBuffers => {
                 (peers * u64::from(buffers.per_connection), BufferField::PerConnection)
             }
-            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => (0, BufferField::PerConnection),
+            ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => {
+                (0, BufferField::PerConnection)
+            }
         }
     }
 
@@ -240,9 +246,15 @@ impl Config {
         Ok(Regions { mailbox: slots, data: slots, credit: 0, quota: slots.checked_div(self.peers).unwrap_or(0) })
     }
 
-    /// The regions when the data region has `data` slots in all instead of `slots_per_peer − credit_slots` per peer:
-    /// peers that are reached through another path use no slots, and their share goes to the others (P §7.2), which
-    /// rarely divides evenly. Buffers are not slots: schemes that lend buffers have as many as before.
+    /// The regions when the data region has `data` slots in all instead of `slots_per_peer − credit_slots` per peer,
+    /// for explorers: the smallest worlds in which something is stolen have slots that do not divide evenly. Buffers
+    /// are not slots: schemes that lend buffers have as many as before.
+    ///
+    /// The product has no use for it. P §7.2 gives the share of peers that are reached through shared memory to the
+    /// others; but an endpoint learns which path leads to a peer at the first contact, when its mailboxes have their
+    /// size. Instead each path has a mailbox of its own with room for all: a packet of a neighbour never takes a slot
+    /// from a peer on another host.
+    #[doc(hidden)]
     pub fn regions_with_data(&self, data: u32) -> Result<Regions, ConfigError> {
         let even = self.regions()?;
         if self.scheme.lends().posts_buffers() {

@@ -3,7 +3,7 @@
 use crate::scheme::chosen::{Chosen, Other, of_chosen, out_of_line};
 use crate::scheme::interface::Scheme;
 use crate::{
-    Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Posting, Tally, Violation,
+    Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Posting, SchemeStats, Violation,
 };
 
 /// Flow control of one endpoint towards all its peers, in both roles: as a sender it holds credits at each peer, as a
@@ -12,7 +12,7 @@ use crate::{
 /// Order of calls:
 /// * to send data: [`request`](Self::request) credits, write that many packets, [`give_back`](Self::give_back) the
 ///   rest, or tell [`handle_refused`](Self::handle_refused) that the link has refused one; as data packets leave, offer
-///   the last of those that are granted together to [`depart`](Self::depart), and don't discard it afterwards;
+///   the last of those that are granted together to [`before_send`](Self::depart), and don't discard it afterwards;
 /// * for every packet taken out of the mailbox, whatever its kind: [`handle_retrieved`](Self::handle_retrieved), once;
 /// * when the moment that [`next_timeout`](Self::next_timeout) names has come:
 ///   [`handle_timeout`](Self::handle_timeout), then go on sending to the peers that [`poll_ready`](Self::poll_ready)
@@ -38,7 +38,8 @@ impl FlowControl {
     }
 
     /// The initial state of an endpoint whose data region has `data` slots in all, whatever `config.slots_per_peer`
-    /// makes of it: see [`Config::regions_with_data`].
+    /// makes of it, for explorers: see [`Config::regions_with_data`].
+    #[doc(hidden)]
     pub fn with_data_region(config: &Config, data: u32) -> Result<Self, ConfigError> {
         Ok(FlowControl { scheme: Chosen::new(config, config.regions_with_data(data)?) })
     }
@@ -98,8 +99,8 @@ impl FlowControl {
     /// has room; marks it if it ends a buffer. From then on the packet must reach `to`: the credits are on it and
     /// nowhere else. Returns how many ride.
     #[inline(always)]
-    pub fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
-        of_chosen!(&mut self.scheme, depart(to, packet, left))
+    pub fn before_send(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
+        of_chosen!(&mut self.scheme, before_send(to, packet, left))
     }
 
     /// A packet from `from` was taken out of the mailbox. Reads header, credits and piggyback; the payload is the
@@ -200,7 +201,7 @@ impl FlowControl {
 
     /// How often the scheme did what matters to its cost, since the start.
     #[inline]
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> SchemeStats {
         of_chosen!(&self.scheme, tally())
     }
 

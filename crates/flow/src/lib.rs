@@ -39,7 +39,7 @@ mod inspect;
 mod peers;
 mod retries;
 mod scheme;
-mod tally;
+mod scheme_stats;
 mod threshold;
 mod time;
 mod unaccounted;
@@ -58,8 +58,8 @@ pub use packet::{
     Control, Header, MOST_SLOTS_PER_PACKET, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind, PeerId, Placement,
 };
 pub use peers::{Initial, Peers};
-pub use scheme::table::{Lends, SchemeName, UnknownScheme};
-pub use tally::Tally;
+pub use scheme::table::{ReceiverResource, SchemeName, UnknownScheme};
+pub use scheme_stats::SchemeStats;
 pub use threshold::slots_without_stall;
 pub use time::Instant;
 pub use violation::Violation;

@@ -6,7 +6,7 @@
 //! buffer that is posted meanwhile changes nothing: nobody tells the sender.
 
 use crate::control_queue::queue_bytes;
-use crate::{Instant, PeerId, Peers, Tally};
+use crate::{Instant, PeerId, Peers, SchemeStats};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -28,12 +28,12 @@ pub(crate) struct Retries {
     due: VecDeque<(Instant, PeerId)>,
     /// Whose timer has run out and who has not been named.
     ready: VecDeque<PeerId>,
-    tally: Tally,
+    tally: SchemeStats,
 }
 
 impl Retries {
     pub(crate) fn new(peers: u32, timer: Duration) -> Self {
-        let tally = Tally::default();
+        let tally = SchemeStats::default();
         Retries { timer, peers: Peers::new(peers, ()), due: VecDeque::new(), ready: VecDeque::new(), tally }
     }
 
@@ -98,7 +98,7 @@ impl Retries {
         self.ready.retain(|&other| other != peer);
     }
 
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> SchemeStats {
         self.tally
     }
 

@@ -3,7 +3,7 @@
 
 use crate::filling::Filling;
 use crate::retries::Retries;
-use crate::{Answer, Config, Credits, Instant, Packet, PacketKind, PeerId, Peers, Tally, Violation};
+use crate::{Answer, Config, Credits, Instant, Packet, PacketKind, PeerId, Peers, SchemeStats, Violation};
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ impl Unaccounted {
         self.fillings.of(to).give_back(credits.into_count());
     }
 
-    pub(crate) fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) {
+    pub(crate) fn before_send(&mut self, to: PeerId, packet: &mut Packet, left: u32) {
         self.fillings.of(to).fill(packet, left);
         self.retries.note_departure(to);
     }
@@ -76,7 +76,7 @@ impl Unaccounted {
         self.retries.refusals(to)
     }
 
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> SchemeStats {
         self.retries.tally()
     }
 

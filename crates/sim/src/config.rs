@@ -55,6 +55,27 @@ pub enum BlockedSender {
     Blocks,
 }
 
+/// How long the header of a message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MessageHeader {
+    /// 16 bytes, as the library has it, and as P §3 says ("16 bytes").
+    #[default]
+    Short,
+    /// 24 bytes: a message of 2 KiB fills its 37 packets to the last byte, so no credit rides on it, as P §5.4 says.
+    /// The library has such a header where a message carries 8 bytes of completion data, so each one does.
+    Long,
+}
+
+impl MessageHeader {
+    /// The completion data that make the header as long.
+    pub(crate) fn completion_data(self) -> Option<u64> {
+        match self {
+            MessageHeader::Short => None,
+            MessageHeader::Long => Some(u64::MAX),
+        }
+    }
+}
+
 /// A run, program excepted.
 #[derive(Clone, Debug)]
 pub struct SimulationConfig {
@@ -78,6 +99,8 @@ pub struct SimulationConfig {
     pub spare_peers: u32,
     /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
     pub eager_bytes: usize,
+    /// How long the header of a message is.
+    pub message_header: MessageHeader,
     /// The run begins amid a program in which every process has exchanged messages of so many packets with every other,
     /// each pair a random number of them: all have heard all, and under `static` each receiver has some packets of each
     /// sender that it has not yet returned credits for. `None`: it begins with the program.
@@ -123,6 +146,7 @@ impl SimulationConfig {
             peers: None,
             spare_peers: 0,
             eager_bytes: 2048,
+            message_header: MessageHeader::Short,
             amid_messages_of: None,
             rendezvous: Rendezvous::Read,
             adapter_credits: true,

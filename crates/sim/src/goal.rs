@@ -1,7 +1,7 @@
 //! Reading traces in GOAL that users hand in: what the simulator understands, and no more than it can count.
 
 use crate::Time;
-use crate::workload::{Deed, Trace};
+use crate::workload::{RecordedOperation, Trace};
 
 /// All ranks of a trace together compute for so many nanoseconds at most, some 106 days: the simulator counts
 /// picoseconds in 64 bits, and each millisecond of work may be interrupted.
@@ -31,8 +31,8 @@ pub fn parse(text: &str) -> Result<Trace, String> {
 pub fn work(trace: &Trace) -> u128 {
     let all = (0..trace.size()).flat_map(|rank| trace.operations(rank));
     let spans = all.map(|operation| match operation.deed {
-        Deed::Compute(Time(picoseconds)) => u128::from(picoseconds),
-        Deed::Send { .. } | Deed::Receive { .. } => 0,
+        RecordedOperation::Compute(Time(picoseconds)) => u128::from(picoseconds),
+        RecordedOperation::Send { .. } | RecordedOperation::Receive { .. } => 0,
     });
     spans.sum::<u128>() / 1000
 }

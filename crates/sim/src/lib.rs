@@ -69,7 +69,7 @@ pub mod topology;
 pub mod workload;
 
 pub use buffer::{Contents, Memory, Part};
-pub use config::{BlockedSender, FlowChoice, SetupError, SimulationConfig, SimulationError};
+pub use config::{BlockedSender, FlowChoice, MessageHeader, SetupError, SimulationConfig, SimulationError};
 pub use cost::{Activity, Cost, SlowReceivers, Spent};
 pub use estimate::Estimate;
 pub use event_queue::EventQueue;

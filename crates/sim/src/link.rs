@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::slice;
 
-use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId, Placement, Posting, ReceiveQueues};
+use tidegate_flow::{Header, Packet, PacketKind, PeerId, Placement, Posting, ReceiveQueues, ReceiverResource};
 use tidegate_message::{
     Access, Arrival, Bounce, Capabilities, Carry, Closing, Counter, Counters, Fill, Link, LinkEvent, Medium,
     PeerMemory, PeerNames, RemoteMemory, SenderWrites, TransferId, TransferStatus, WriteError,
@@ -84,7 +84,7 @@ impl Mailbox {
 #[derive(Debug)]
 pub(crate) struct PacketCost {
     pub(crate) cost: Cost,
-    pub(crate) lends: Lends,
+    pub(crate) lends: ReceiverResource,
 }
 
 /// How long peers were blocked (P §6.1) that one process had asked to return credits.
@@ -311,11 +311,15 @@ impl SimLink {
     fn control_cost(&self, header: Header, writes: bool) -> Time {
         let cost = &self.costs.cost;
         match (header.kind(), self.costs.lends, writes) {
-            (_, Lends::Nothing | Lends::Buffers | Lends::PoolBuffers, _) => Time::ZERO,
-            (_, Lends::CreditedBuffers | Lends::GrowingBuffers, _) if !header.is_last_in_buffer() => Time::ZERO,
+            (_, ReceiverResource::Nothing | ReceiverResource::Buffers | ReceiverResource::PoolBuffers, _) => Time::ZERO,
+            (_, ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers, _)
+                if !header.is_last_in_buffer() =>
+            {
+                Time::ZERO
+            }
             (PacketKind::Data, _, true) => cost.credit_take,
             (PacketKind::Data, _, false) => cost.credit_count,
-            (_, Lends::MovingSlots, true) => cost.credit_packet + cost.dynamic_packet,
+            (_, ReceiverResource::MovingSlots, true) => cost.credit_packet + cost.dynamic_packet,
             (..) => cost.credit_packet,
         }
     }

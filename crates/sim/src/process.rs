@@ -11,6 +11,7 @@ use tidegate_message::{
 use crate::Time;
 use crate::buffer::Part;
 use crate::checker::{Holder, Wait, Waiter};
+use crate::config::MessageHeader;
 use crate::cost::{Activity, Spent, time_of};
 use crate::flight::Rank;
 use crate::link::{PacketCost, SimLink};
@@ -57,6 +58,7 @@ pub(crate) struct Process {
     neighbours: Option<Neighbours>,
     /// Messages that left on the local path since the simulation last looked.
     pub local_out: Vec<LocalMessage>,
+    message_header: MessageHeader,
     /// A send was called since the last look at the mailbox.
     has_sent: bool,
 }
@@ -68,9 +70,11 @@ impl Process {
         program: Run,
         costs: Rc<PacketCost>,
         neighbours: Option<Neighbours>,
+        message_header: MessageHeader,
     ) -> Self {
         Process {
             rank: task.rank(),
+            message_header,
             endpoint,
             task,
             program: Some(program),
@@ -210,7 +214,7 @@ impl Process {
             to: target,
             space: Space::Tagged { tag: tag.0, ignore: 0 },
             buffer: self.task.memory().buffer(part),
-            data: None,
+            data: self.message_header.completion_data(),
             context: Context(operation as usize),
             inject: false,
             delivery: false,

@@ -187,7 +187,14 @@ impl Simulation {
             let run = program.start(task.clone());
             let neighbours = Neighbours { first: rank.0 / per_node * per_node, count: per_node };
             let neighbours = self.config.intra_node_path.then_some(neighbours);
-            self.processes.push(Process::new(endpoint, task, run, costs.clone(), neighbours));
+            self.processes.push(Process::new(
+                endpoint,
+                task,
+                run,
+                costs.clone(),
+                neighbours,
+                self.config.message_header,
+            ));
             self.schedules.push(Schedule { wakes_at: Time::NEVER, runs: true, draining: false });
             self.queue.schedule(Time::ZERO, Event::Run(rank.0));
         }

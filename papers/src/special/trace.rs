@@ -33,7 +33,7 @@ impl Receiver {
     /// A data packet with room leaves for the traced sender. Returns what rides on it.
     fn piggyback(&mut self) -> u16 {
         let mut packet = Packet::new(PacketKind::Data, 0, 0);
-        self.control.depart(TRACED, &mut packet, 0);
+        self.control.before_send(TRACED, &mut packet, 0);
         packet.piggyback().unwrap_or(0)
     }
 

@@ -1,6 +1,6 @@
 //! Waits for credits, full mailboxes, posted buffers: what helps depends on the scheme.
 
-use tidegate_flow::{Lends, SchemeName};
+use tidegate_flow::{ReceiverResource, SchemeName};
 use tidegate_message::Counter;
 
 use super::{
@@ -22,7 +22,7 @@ fn scheme(run: &View) -> Option<SchemeName> {
 pub fn credits(run: &View) -> Option<Point> {
     let scheme = scheme(run)?;
     let (at, longest) = run.most(Counter::DelayNanoseconds)?;
-    if scheme.lends() == Lends::Nothing || share(run, longest) < SHARE_MATTERS {
+    if scheme.lends() == ReceiverResource::Nothing || share(run, longest) < SHARE_MATTERS {
         return None;
     }
     let (delayed, messages) = (run.job(Counter::SendsDelayed), messages(run));
@@ -83,7 +83,7 @@ fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>)
     );
     let spread = spread(run);
     let mut options = vec![format!("--slots {wanted}")];
-    if scheme.lends() == Lends::FixedSlots && spread.is_none_or(|spread| spread <= FEW_PAIRS) {
+    if scheme.lends() == ReceiverResource::FixedSlots && spread.is_none_or(|spread| spread <= FEW_PAIRS) {
         text += match spread {
             Some(_) => {
                 "Few pairs of processes waited, so slots of the others lay idle: --scheme dynamic moves them to \
@@ -95,7 +95,7 @@ fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>)
             }
         };
         options.insert(0, "--scheme dynamic".to_owned());
-    } else if scheme.lends() == Lends::MovingSlots && spread.is_some_and(|spread| spread >= MOST_PAIRS) {
+    } else if scheme.lends() == ReceiverResource::MovingSlots && spread.is_some_and(|spread| spread >= MOST_PAIRS) {
         text += "Nearly all pairs of processes waited, and where all send to all at once --scheme static is often better \
                  with the same memory (docs/schemes.md). ";
         options.insert(0, "--scheme static".to_owned());
@@ -146,7 +146,7 @@ pub fn full_mailboxes(run: &View) -> Option<Point> {
     let packets = run.job(Counter::PacketsSent);
     let longest = run.most(Counter::DelayNanoseconds).map_or(0, |(_, most)| most);
     let matters = share(run, longest) >= SHARE_MATTERS || full as f64 >= MESSAGES_MATTER * packets.max(1) as f64;
-    if scheme(run).is_none_or(|scheme| scheme.lends() != Lends::Nothing) || full == 0 || !matters {
+    if scheme(run).is_none_or(|scheme| scheme.lends() != ReceiverResource::Nothing) || full == 0 || !matters {
         return None;
     }
     let wanted = u64::from(run.processes[0].facts.slots_per_peer) * 2;
@@ -175,7 +175,7 @@ pub fn refusals(run: &View) -> Option<Point> {
     }
     let posted = run.processes[0].facts.posted.unwrap_or_default();
     let (remedy, options) = match scheme.lends() {
-        Lends::PoolBuffers if run.job(Counter::LimitEvents) > 0 => {
+        ReceiverResource::PoolBuffers if run.job(Counter::LimitEvents) > 0 => {
             let wanted = (u64::from(posted.pool_first) * 4).min(posted.pool_most.into()).max(1);
             let text = format!(
                 "The pool began with {} and grew {} times: --pool-first {wanted} begins with more.",
@@ -184,7 +184,7 @@ pub fn refusals(run: &View) -> Option<Point> {
             );
             (text, vec![format!("--pool-first {wanted}")])
         }
-        Lends::PoolBuffers => {
+        ReceiverResource::PoolBuffers => {
             let wanted = u64::from(posted.pool_most) * 2;
             let text = format!("The pool has {}: --pool-most {wanted} allows more.", buffers(posted.pool_most));
             (text, vec![format!("--pool-most {wanted}")])

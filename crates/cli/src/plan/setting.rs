@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidegate_flow::{Buffers, Config, Lends, SchemeName};
+use tidegate_flow::{Buffers, Config, ReceiverResource, SchemeName};
 use tidegate_link::ShmLink;
 use tidegate_message::{Endpoint, EndpointConfig};
 use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError};
@@ -40,10 +40,10 @@ impl Knob {
     /// That of a scheme.
     pub fn of(scheme: SchemeName) -> Self {
         match scheme.lends() {
-            Lends::GrowingBuffers => Knob::BuffersMost,
-            Lends::PoolBuffers => Knob::PoolMost,
-            Lends::Buffers | Lends::CreditedBuffers => Knob::Buffers,
-            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => Knob::Slots,
+            ReceiverResource::GrowingBuffers => Knob::BuffersMost,
+            ReceiverResource::PoolBuffers => Knob::PoolMost,
+            ReceiverResource::Buffers | ReceiverResource::CreditedBuffers => Knob::Buffers,
+            ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => Knob::Slots,
         }
     }
 

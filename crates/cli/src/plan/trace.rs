@@ -5,7 +5,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use tidegate_sim::workload::{Deed, HALO, Trace};
+use tidegate_sim::workload::{HALO, RecordedOperation, Trace};
 
 use crate::failure::Failure;
 use tidegate_sim::goal;
@@ -67,7 +67,8 @@ impl Program {
 /// How many messages of a trace are longer than so many bytes.
 pub fn longer_than(trace: &Trace, bytes: usize) -> u64 {
     let all = (0..trace.size()).flat_map(|rank| trace.operations(rank));
-    let long = all.filter(|operation| matches!(operation.deed, Deed::Send { bytes: own, .. } if own > bytes as u64));
+    let long = all
+        .filter(|operation| matches!(operation.deed, RecordedOperation::Send { bytes: own, .. } if own > bytes as u64));
     long.count() as u64
 }
 
@@ -77,17 +78,17 @@ fn check_pairs(trace: &Trace) -> Result<(), String> {
     for rank in 0..trace.size() {
         for operation in trace.operations(rank) {
             match operation.deed {
-                Deed::Send { to, tag, bytes } => {
+                RecordedOperation::Send { to, tag, bytes } => {
                     let pair = pairs.entry((rank, to.0, tag.0)).or_default();
                     pair.sends.push(bytes);
                     pair.last_send = operation.line;
                 }
-                Deed::Receive { from, tag, bytes } => {
+                RecordedOperation::Receive { from, tag, bytes } => {
                     let pair = pairs.entry((from.0, rank, tag.0)).or_default();
                     pair.receives.push(bytes);
                     pair.last_receive = operation.line;
                 }
-                Deed::Compute(_) => {}
+                RecordedOperation::Compute(_) => {}
             }
         }
     }

@@ -28,7 +28,7 @@ pub mod width;
 
 use std::collections::HashMap;
 
-use tidegate_flow::{Lends, SchemeName};
+use tidegate_flow::{ReceiverResource, SchemeName};
 use tidegate_link::{Chunk, EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter, WaitCause};
 
@@ -79,9 +79,11 @@ pub fn lends(scheme: SchemeName, slots_per_peer: u32, credit_slots: u32, posted:
         return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
     };
     let many = match scheme.lends() {
-        Lends::PoolBuffers if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
-        Lends::PoolBuffers => format!("{pool_first} to {pool_most} posted buffers for all peers"),
-        Lends::GrowingBuffers => format!("{each} posted buffers per peer, at most {most} times the peers"),
+        ReceiverResource::PoolBuffers if pool_first == pool_most => {
+            format!("{pool_first} posted buffers for all peers")
+        }
+        ReceiverResource::PoolBuffers => format!("{pool_first} to {pool_most} posted buffers for all peers"),
+        ReceiverResource::GrowingBuffers => format!("{each} posted buffers per peer, at most {most} times the peers"),
         _ => format!("{each} posted buffers per peer"),
     };
     format!("{many}, of {packets} packets each")

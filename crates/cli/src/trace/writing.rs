@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use tempfile::NamedTempFile;
-use tidegate_sim::workload::{Deed, Step as GoalStep, write_rank};
+use tidegate_sim::workload::{RecordedOperation, Step as GoalStep, write_rank};
 use tidegate_sim::{Rank, Tag, Time};
 
 use super::job::Job;
@@ -57,7 +57,7 @@ fn goal_steps(job: &Job, process: &Process) -> Vec<GoalStep> {
     let (mut steps, mut after) = (Vec::new(), Vec::new());
     for step in &process.course {
         let deed = match step {
-            Step::Compute(nanoseconds) => Deed::Compute(Time::from_nanoseconds(*nanoseconds)),
+            Step::Compute(nanoseconds) => RecordedOperation::Compute(Time::from_nanoseconds(*nanoseconds)),
             Step::Wait(at) => {
                 after.push(places[*at]);
                 continue;
@@ -68,8 +68,8 @@ fn goal_steps(job: &Job, process: &Process) -> Vec<GoalStep> {
                 let (Some((other, _)), Some(message)) = (operation.partner, operation.message) else { continue };
                 let (rank, bytes, tag) = (Rank(job.ranks[other]), message.bytes, Tag(operation.tag));
                 match operation.way {
-                    Way::Send => Deed::Send { to: rank, bytes, tag },
-                    Way::Receive => Deed::Receive { from: rank, bytes, tag },
+                    Way::Send => RecordedOperation::Send { to: rank, bytes, tag },
+                    Way::Receive => RecordedOperation::Receive { from: rank, bytes, tag },
                 }
             }
         };

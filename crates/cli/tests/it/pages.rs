@@ -111,7 +111,7 @@ fn damaged_pages_make_nobody_panic() {
     let whole: Vec<Vec<u64>> = (0..3).map(page_of).collect();
     let words = PAGE_BYTES / 8;
     let mut read = 0;
-    for round in 0..400 {
+    for round in 0..150 {
         let folder = tempfile::tempdir().unwrap();
         for (rank, page) in whole.iter().enumerate() {
             let mut page = page.clone();
@@ -133,7 +133,7 @@ fn damaged_pages_make_nobody_panic() {
         }
         read += read_all(folder.path());
     }
-    assert!(read > 200, "nearly all were refused: {read}");
+    assert!(read > 75, "nearly all were refused: {read}");
 }
 
 /// What the command says of a folder, and how it ends. It is not waited for without end.

@@ -9,7 +9,7 @@
 
 use super::spare::Spare;
 use crate::buffers::limit_of;
-use crate::{Buffers, Initial, Lends, PeerId, Peers, SchemeName};
+use crate::{Buffers, Initial, PeerId, Peers, ReceiverResource, SchemeName};
 
 /// What the receiving scheme wants done with buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,9 +177,11 @@ impl ReceiveQueues {
     /// The buffers posted at the start, for `peers` peers; `None`: the scheme posts none.
     pub fn new(scheme: SchemeName, peers: u32, buffers: &Buffers) -> Option<Self> {
         let (per_connection, pool) = match scheme.lends() {
-            Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers => (buffers.per_connection, None),
-            Lends::PoolBuffers => (0, Some(Pool::new(buffers))),
-            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => return None,
+            ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
+                (buffers.per_connection, None)
+            }
+            ReceiverResource::PoolBuffers => (0, Some(Pool::new(buffers))),
+            ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => return None,
         };
         Some(ReceiveQueues { connections: Peers::new(peers, per_connection), pool })
     }

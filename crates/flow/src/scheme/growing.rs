@@ -52,7 +52,8 @@ use crate::buffers::Growth;
 use crate::config::MAILBOX_SLOTS_MAX;
 use crate::control_queue::queue_bytes;
 use crate::{
-    Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerId, Peers, Posting, Regions, Tally, Violation,
+    Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerId, Peers, Posting, Regions, SchemeStats,
+    Violation,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -105,7 +106,7 @@ pub(crate) struct Growing {
     beginning: VecDeque<PeerId>,
     /// Reviews, by their moments.
     reviews: BTreeSet<(Instant, PeerId)>,
-    tally: Tally,
+    tally: SchemeStats,
 }
 
 impl Growing {
@@ -173,7 +174,7 @@ impl Growing {
     }
 
     /// Q1.
-    fn review(&mut self, from: PeerId) {
+    fn check_growth(&mut self, from: PeerId) {
         let buffers = self.base.buffers(from);
         let need = self.needs.of(from);
         need.review = Review::None;
@@ -214,7 +215,7 @@ impl Scheme for Growing {
             quiet_after: buffers.quiet_after,
             beginning: VecDeque::new(),
             reviews: BTreeSet::new(),
-            tally: Tally::default(),
+            tally: SchemeStats::default(),
         }
     }
 
@@ -246,8 +247,8 @@ impl Scheme for Growing {
         self.base.handle_late_refusal(by, now);
     }
 
-    fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
-        self.base.depart(to, packet, left)
+    fn before_send(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
+        self.base.before_send(to, packet, left)
     }
 
     fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
@@ -306,7 +307,7 @@ impl Scheme for Growing {
             && due <= now
         {
             self.reviews.pop_first();
-            self.review(from);
+            self.check_growth(from);
         }
     }
 
@@ -338,9 +339,9 @@ impl Scheme for Growing {
         self.base.heap_bytes() + Peers::<Need>::bytes_most(peers) + queues
     }
 
-    fn tally(&self) -> Tally {
-        let Tally { refusals, retries, .. } = self.base.tally();
-        Tally { refusals, retries, ..self.tally }
+    fn tally(&self) -> SchemeStats {
+        let SchemeStats { refusals, retries, .. } = self.base.tally();
+        SchemeStats { refusals, retries, ..self.tally }
     }
 
     fn inspect(&self, into: &mut Inspection) {

@@ -2,7 +2,7 @@
 //! and one row of the [table](super::table).
 
 use crate::{
-    Answer, Config, Control, Credits, Inspection, Instant, Packet, PacketKind, PeerId, Posting, Regions, Tally,
+    Answer, Config, Control, Credits, Inspection, Instant, Packet, PacketKind, PeerId, Posting, Regions, SchemeStats,
     Violation,
 };
 
@@ -55,7 +55,7 @@ pub(crate) trait Scheme {
     /// Data packets are about to leave, of which this is the last; `left` packets are to follow them that were granted
     /// together with them. Credits may ride on it. Returns how many do.
     #[inline(always)]
-    fn depart(&mut self, _to: PeerId, _packet: &mut Packet, _left: u32) -> u32 {
+    fn before_send(&mut self, _to: PeerId, _packet: &mut Packet, _left: u32) -> u32 {
         0
     }
 
@@ -143,8 +143,8 @@ pub(crate) trait Scheme {
 
     /// How often it did what matters to its cost.
     #[inline]
-    fn tally(&self) -> Tally {
-        Tally::default()
+    fn tally(&self) -> SchemeStats {
+        SchemeStats::default()
     }
 
     /// Fills in what the scheme has of a state that is shown.

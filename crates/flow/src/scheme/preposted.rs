@@ -15,9 +15,9 @@
 //!   like any message, and waits for it in the backlog;
 //! * "the receiver will re-post a receive buffer after it has finished processing it. The credit count … will then be
 //!   incremented": [`Preposted::post_again`];
-//! * piggybacking: [`depart`](Scheme::depart); explicit credit messages: [`next_control`](Scheme::next_control). The
-//!   threshold is 5 (L §6.3.1), or the number of buffers if that is smaller: with fewer than 5 it would never be
-//!   reached (notes);
+//! * piggybacking: [`before_send`](Scheme::before_send); explicit credit messages:
+//!   [`next_control`](Scheme::next_control). The threshold is 5 (L §6.3.1), or the number of buffers if that is
+//!   smaller: with fewer than 5 it would never be reached (notes);
 //! * the optimistic scheme: "we do not impose flow control for explicit credit messages". They take a posted buffer
 //!   and cost no credit. So a message that a credit covers *can* be refused, by the buffer that a credit message has
 //!   taken, and the hardware's retry lies under this scheme as under `rnr`. The buffer of a credit message is posted
@@ -48,8 +48,8 @@ use crate::inspect::{Inspection, PeerInspection};
 use crate::retries::Retries;
 use crate::violation::returned_credits;
 use crate::{
-    Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Posting, Regions, Tally,
-    Violation,
+    Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Posting, Regions,
+    SchemeStats, Violation,
 };
 use std::collections::VecDeque;
 
@@ -153,7 +153,7 @@ impl Scheme for Preposted {
     }
 
     /// On the last packet of a message ride the credits owed, as far as two bytes hold them.
-    fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
+    fn before_send(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
         self.retries.note_departure(to);
         let peer = self.peers.of(to);
         if !peer.filling.fill(packet, left) {
@@ -245,7 +245,7 @@ impl Scheme for Preposted {
         Peers::<Peer>::bytes_most(self.peers.count()) + self.control.heap_bytes() + self.retries.heap_bytes()
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> SchemeStats {
         self.retries.tally()
     }
 

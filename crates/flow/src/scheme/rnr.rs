@@ -24,7 +24,7 @@
 
 use super::interface::Scheme;
 use crate::unaccounted::Unaccounted;
-use crate::{Answer, Config, Credits, Instant, Packet, PeerId, Posting, Regions, Tally, Violation};
+use crate::{Answer, Config, Credits, Instant, Packet, PeerId, Posting, Regions, SchemeStats, Violation};
 use std::collections::VecDeque;
 
 /// See the module.
@@ -57,8 +57,8 @@ impl Scheme for Rnr {
         self.sender.retries().count_late_refusal();
     }
 
-    fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
-        self.sender.depart(to, packet, left);
+    fn before_send(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
+        self.sender.before_send(to, packet, left);
         0
     }
 
@@ -115,7 +115,7 @@ impl Scheme for Rnr {
         self.sender.heap_bytes()
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> SchemeStats {
         self.sender.tally()
     }
 }

@@ -33,7 +33,7 @@
 
 use super::interface::Scheme;
 use crate::unaccounted::Unaccounted;
-use crate::{Answer, Config, Credits, Inspection, Instant, Packet, PeerId, Posting, Regions, Tally, Violation};
+use crate::{Answer, Config, Credits, Inspection, Instant, Packet, PeerId, Posting, Regions, SchemeStats, Violation};
 use std::collections::VecDeque;
 
 /// See the module.
@@ -45,7 +45,7 @@ pub(crate) struct SharedWindow {
     /// Events so far, as long as they make the window larger.
     events: u32,
     postings: VecDeque<Posting>,
-    limit_events: Tally,
+    limit_events: SchemeStats,
 }
 
 impl SharedWindow {
@@ -63,7 +63,7 @@ impl Scheme for SharedWindow {
             most: config.buffers.pool_most,
             events: 0,
             postings: VecDeque::new(),
-            limit_events: Tally::default(),
+            limit_events: SchemeStats::default(),
         }
     }
 
@@ -84,8 +84,8 @@ impl Scheme for SharedWindow {
         self.sender.retries().count_late_refusal();
     }
 
-    fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
-        self.sender.depart(to, packet, left);
+    fn before_send(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
+        self.sender.before_send(to, packet, left);
         0
     }
 
@@ -152,8 +152,8 @@ impl Scheme for SharedWindow {
         self.sender.heap_bytes()
     }
 
-    fn tally(&self) -> Tally {
-        Tally { limit_events: self.limit_events.limit_events, ..self.sender.tally() }
+    fn tally(&self) -> SchemeStats {
+        SchemeStats { limit_events: self.limit_events.limit_events, ..self.sender.tally() }
     }
 
     fn inspect(&self, into: &mut Inspection) {

@@ -68,7 +68,7 @@ impl Scheme for Static {
 
     /// The retrieved count rides, as far as two bytes hold it, and starts again (P §5.4).
     #[inline(always)]
-    fn depart(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
+    fn before_send(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
         if !self.piggyback || !packet.has_room_to_piggyback() {
             return 0;
         }
@@ -282,7 +282,7 @@ mod tests {
         }
         let rides = [(); 3].map(|()| {
             let mut packet = Packet::new(PacketKind::Data, 54, 0);
-            receiver.depart(PeerId(0), &mut packet, 0);
+            receiver.before_send(PeerId(0), &mut packet, 0);
             packet.piggyback()
         });
         assert_eq!(rides, [Some(u16::MAX), Some((70_000 - u32::from(u16::MAX)) as u16), None]);

@@ -34,7 +34,7 @@ pub(super) use table;
 
 /// What a receiver lends to its senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lends {
+pub enum ReceiverResource {
     /// Nothing: every slot of the mailbox takes data, and whoever writes has to look whether there is room.
     Nothing,
     /// To each sender its share of the slots of one mailbox, for good, by credits: a packet that a credit covers finds
@@ -53,7 +53,7 @@ pub enum Lends {
     PoolBuffers,
 }
 
-impl Lends {
+impl ReceiverResource {
     /// Whether receivers post buffers that hold a message each, instead of lending slots.
     pub const fn posts_buffers(self) -> bool {
         self.is_pool() || self.is_of_connections()
@@ -61,22 +61,22 @@ impl Lends {
 
     /// Whether each connection has posted buffers of its own.
     pub const fn is_of_connections(self) -> bool {
-        matches!(self, Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers)
+        matches!(self, ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers)
     }
 
     /// Whether all connections share one pool of posted buffers.
     pub const fn is_pool(self) -> bool {
-        matches!(self, Lends::PoolBuffers)
+        matches!(self, ReceiverResource::PoolBuffers)
     }
 
     /// Whether connections begin with few posted buffers and get more.
     pub const fn may_grow(self) -> bool {
-        matches!(self, Lends::GrowingBuffers)
+        matches!(self, ReceiverResource::GrowingBuffers)
     }
 
     /// Whether packets of credits return what receivers lend.
     pub const fn has_credits(self) -> bool {
-        !matches!(self, Lends::Nothing | Lends::Buffers | Lends::PoolBuffers)
+        !matches!(self, ReceiverResource::Nothing | ReceiverResource::Buffers | ReceiverResource::PoolBuffers)
     }
 }
 
@@ -135,11 +135,11 @@ macro_rules! names {
             }
 
             /// What receivers lend under it.
-            pub const fn lends(self) -> Lends {
+            pub const fn lends(self) -> ReceiverResource {
                 match self {
-                    $(SchemeName::$name => Lends::$lends,)+
-                    $(#[cfg(debug_assertions)] SchemeName::$test_name => Lends::$test_lends,)+
-                    $(SchemeName::$buf_name => Lends::$buf_lends,)+
+                    $(SchemeName::$name => ReceiverResource::$lends,)+
+                    $(#[cfg(debug_assertions)] SchemeName::$test_name => ReceiverResource::$test_lends,)+
+                    $(SchemeName::$buf_name => ReceiverResource::$buf_lends,)+
                 }
             }
         }

@@ -175,7 +175,7 @@ proptest! {
             let _ = handle(&mut endpoint, from, &packet);
             let mut leaving = data();
             let credits = endpoint.request(PeerId(0), 1, Instant::default()).into_credits();
-            endpoint.depart(PeerId(0), &mut leaving, 0);
+            endpoint.before_send(PeerId(0), &mut leaving, 0);
             endpoint.give_back(PeerId(0), credits);
             while endpoint.poll_control().is_some() {}
         }

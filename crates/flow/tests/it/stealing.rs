@@ -130,7 +130,8 @@ fn a_sender_that_comes_back_from_null_goes_straight_to_high_and_steals() {
 #[test]
 fn an_overshoot_that_nothing_could_be_granted_for_is_kept() {
     let mut receiver = Receiver::new(2, 5, 1);
-    let piggyback = |receiver: &mut Receiver| receiver.0.depart(PeerId(0), &mut Packet::new(PacketKind::Data, 0, 0), 0);
+    let piggyback =
+        |receiver: &mut Receiver| receiver.0.before_send(PeerId(0), &mut Packet::new(PacketKind::Data, 0, 0), 0);
     for from in [0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0] {
         receiver.retrieve(from);
     }

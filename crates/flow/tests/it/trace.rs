@@ -43,7 +43,7 @@ impl Receiver {
     /// A data packet with room leaves for the traced sender. Returns what rides on it.
     fn piggyback(&mut self) -> u16 {
         let mut packet = Packet::new(PacketKind::Data, 0, 0);
-        self.0.depart(PeerId(0), &mut packet, 0);
+        self.0.before_send(PeerId(0), &mut packet, 0);
         assert!(self.0.poll_control().is_none(), "an explicit packet in the piggyback way");
         packet.piggyback().unwrap_or(0)
     }

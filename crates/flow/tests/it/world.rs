@@ -394,7 +394,7 @@ impl World {
     pub fn send(&mut self, channel: usize, credits: &mut Credits, room: bool) {
         let Channel { from, to_index, .. } = self.map.channels[channel];
         let mut packet = Packet::new(PacketKind::Data, if room { 0 } else { tidegate_flow::PAYLOAD_BYTES }, 0);
-        Part::change(&mut self.endpoints[from]).depart(to_index, &mut packet, 0);
+        Part::change(&mut self.endpoints[from]).before_send(to_index, &mut packet, 0);
         credits.spend();
         self.in_hand[channel] -= 1;
         Part::change(&mut self.packets[channel]).push_back(Wire::of(&packet));

@@ -34,7 +34,7 @@ impl Protocol {
         let mut peers = self.peers().filter(|peer| peer.route.is_some());
         self.notices.is_empty()
             && self.acknowledgements.is_empty()
-            && peers.all(|peer| peer.flights == 0 && (peer.phase != Phase::Open || peer.is_empty()))
+            && peers.all(|peer| peer.outstanding == 0 && (peer.phase != Phase::Open || peer.is_empty()))
     }
 
     /// Whether there is anybody to whom something has been said, or will be.

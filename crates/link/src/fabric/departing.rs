@@ -12,7 +12,7 @@ struct Former {
     generation: u16,
     route: Route,
     /// Sendings that the network has not ended.
-    flights: u32,
+    outstanding: u32,
 }
 
 /// See the module.
@@ -36,22 +36,22 @@ impl Departing {
     }
 
     /// A place is given away; of the peer that had it, the network has so many sendings.
-    pub fn add_with_flights(&mut self, place: PeerId, generation: u16, route: Route, flights: u32) {
-        if flights == 0 {
+    pub fn add_with_outstanding(&mut self, place: PeerId, generation: u16, route: Route, outstanding: u32) {
+        if outstanding == 0 {
             return self.over.push(route);
         }
         if self.waiting.len() >= self.most {
             self.over.extend(self.waiting.pop_front().map(|former| former.route));
         }
-        self.waiting.push_back(Former { place, generation, route, flights });
+        self.waiting.push_back(Former { place, generation, route, outstanding });
     }
 
     /// A sending has ended to who had this place before.
     pub fn handle_ended(&mut self, place: PeerId, generation: u16) {
         let is_it = |former: &Former| (former.place, former.generation) == (place, generation);
         let Some(at) = self.waiting.iter().position(is_it) else { return };
-        self.waiting[at].flights -= 1;
-        if self.waiting[at].flights == 0 {
+        self.waiting[at].outstanding -= 1;
+        if self.waiting[at].outstanding == 0 {
             self.over.extend(self.waiting.remove(at).map(|former| former.route));
         }
     }
@@ -69,15 +69,15 @@ mod tests {
     #[test]
     fn a_route_is_over_with_the_last_sending() {
         let mut departing = Departing::new(2);
-        departing.add_with_flights(PeerId(1), 7, Route(1), 2);
-        departing.add_with_flights(PeerId(2), 0, Route(2), 0);
+        departing.add_with_outstanding(PeerId(1), 7, Route(1), 2);
+        departing.add_with_outstanding(PeerId(2), 0, Route(2), 0);
         departing.handle_ended(PeerId(1), 8);
         departing.handle_ended(PeerId(1), 7);
         assert_eq!(departing.over, [Route(2)]);
         departing.handle_ended(PeerId(1), 7);
         assert_eq!(departing.over, [Route(2), Route(1)]);
         for place in 0..3 {
-            departing.add_with_flights(PeerId(place), 0, Route(10 + u64::from(place)), 1);
+            departing.add_with_outstanding(PeerId(place), 0, Route(10 + u64::from(place)), 1);
         }
         assert_eq!((departing.waiting.len(), departing.over.last()), (2, Some(&Route(10))), "bounded");
     }

@@ -1,7 +1,7 @@
 //! Kernels of a simulated network's nodes, as far as they have connections that nobody uses: each port has a queue of
 //! those that its process has not accepted, and what finds it full is not answered.
 
-use super::network::{Answer, Door, Knock};
+use super::network::{Answer, Probe, ProbeTarget};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -37,7 +37,7 @@ pub(super) struct Host {
 struct Connection {
     from: usize,
     to: usize,
-    door: Door,
+    target: ProbeTarget,
     is_taken: bool,
     is_accepted: bool,
     is_ended: bool,
@@ -50,7 +50,7 @@ pub(super) struct Kernels {
     pub hosts: HashMap<u8, Host>,
     connections: HashMap<u64, Connection>,
     number: u64,
-    /// Connections that were ever tried, by door.
+    /// Connections that were ever tried, by target.
     pub tried: [u64; 2],
     /// The most that one port's queue ever had, and that one node ever had at a time.
     pub queue_peak: usize,
@@ -123,9 +123,9 @@ impl Kernels {
         self.connections.len()
     }
 
-    /// Connections that a node has at doors of this kind.
-    fn held_by(&self, node: usize, door: Door) -> usize {
-        self.connections.values().filter(|one| one.from == node && one.door == door).count()
+    /// Connections that a node has to targets of this kind.
+    fn held_by(&self, node: usize, target: ProbeTarget) -> usize {
+        self.connections.values().filter(|one| one.from == node && one.target == target).count()
     }
 
     fn host(&self, node: usize) -> Host {
@@ -148,22 +148,23 @@ impl Kernels {
         }
     }
 
-    pub fn knock(&mut self, from: usize, to: usize, door: Door) -> Result<Knock, Answer> {
-        if self.held_by(from, Door::Peer) + self.held_by(from, Door::Host) >= self.descriptors {
+    pub fn probe(&mut self, from: usize, to: usize, target: ProbeTarget) -> Result<Probe, Answer> {
+        if self.held_by(from, ProbeTarget::Peer) + self.held_by(from, ProbeTarget::Host) >= self.descriptors {
             return Err(Answer::Lacking("too many open files".into()));
         }
         self.number += 1;
-        self.tried[door as usize] += 1;
-        let one = Connection { from, to, door, is_taken: false, is_accepted: false, is_ended: false };
+        self.tried[target as usize] += 1;
+        let one = Connection { from, to, target, is_taken: false, is_accepted: false, is_ended: false };
         self.connections.insert(self.number, one);
-        self.held_peak = self.held_peak.max(self.held_by(from, Door::Peer));
+        self.held_peak = self.held_peak.max(self.held_by(from, ProbeTarget::Peer));
         let host = self.host_of(to);
-        let of_host = |one: &&Connection| one.from == from && one.door == Door::Host && self.host_of(one.to) == host;
+        let of_host =
+            |one: &&Connection| one.from == from && one.target == ProbeTarget::Host && self.host_of(one.to) == host;
         self.questions_peak = self.questions_peak.max(self.connections.values().filter(of_host).count());
-        Ok(Knock(self.number))
+        Ok(Probe(self.number))
     }
 
-    pub fn answer(&mut self, Knock(number): Knock) -> Answer {
+    pub fn answer(&mut self, Probe(number): Probe) -> Answer {
         let one = self.connections[&number];
         let (port, host) = (self.ports[one.to], self.host(one.to));
         match one {
@@ -171,7 +172,7 @@ impl Kernels {
             Connection { is_taken: true, .. } => return Answer::Taken,
             _ if host.is_unreachable => return Answer::Unreachable("no route to host".into()),
             _ if host.is_off => return Answer::None,
-            Connection { door: Door::Host, .. } => {
+            Connection { target: ProbeTarget::Host, .. } => {
                 return if host.has_firewall { Answer::None } else { Answer::Refused };
             }
             _ if port.is_closed => return Answer::Refused,
@@ -186,7 +187,7 @@ impl Kernels {
     }
 
     /// What is closed waits in the queue all the same.
-    pub fn close(&mut self, Knock(number): Knock) {
+    pub fn close(&mut self, Probe(number): Probe) {
         let one = self.connections.remove(&number).expect("a connection is closed once");
         self.ports[one.to].ended += usize::from(one.is_taken && !one.is_accepted);
     }

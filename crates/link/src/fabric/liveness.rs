@@ -7,7 +7,7 @@
 //! is under way at a time.
 //!
 //! While the network below takes nothing for a peer, or what it takes fails, its kernel is asked by connections of our
-//! own (`knocking`, which says what a kernel's answer is worth). These prove that the peer is out of reach:
+//! own (`reachability_probe`, which says what a kernel's answer is worth). These prove that the peer is out of reach:
 //!
 //! - connections to its port are refused for [`REFUSED_FOR`];
 //! - there is no way to its host for [`FAILED_FOR`];

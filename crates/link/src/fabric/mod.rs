@@ -11,7 +11,7 @@
 //! | `buffers`, `posting` | posted buffers: what is refused, and sent again |
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
-//! | `knocking` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
+//! | `reachability_probe` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
 //! | `former` | peers that have no place any more, and stay lost |
 //! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
@@ -32,9 +32,6 @@ mod greeting;
 #[cfg(test)]
 mod kernels;
 mod kind;
-mod knocking;
-#[cfg(test)]
-mod knocking_tests;
 mod late;
 mod link;
 mod liveness;
@@ -48,6 +45,9 @@ mod posting;
 #[cfg(test)]
 mod posting_tests;
 mod protocol;
+mod reachability_probe;
+#[cfg(test)]
+mod reachability_probe_tests;
 mod reading;
 #[cfg(test)]
 mod reading_tests;
@@ -68,12 +68,12 @@ mod wire;
 pub use contact::{Contact, NoContact};
 pub use greeting::Greeting;
 pub use kind::NetworkKind;
-pub use knocking::{KNOCKS_MOST, QUESTIONS_MOST};
 pub use link::FabricLink;
 pub use network::{
-    Answer, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
+    Answer, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Probe, ProbeTarget, Route, Sending, Token,
 };
-pub use peer::FLIGHTS_MOST;
+pub use peer::OUTSTANDING_MOST;
 pub use protocol::{Counts, Protocol};
+pub use reachability_probe::{PROBES_MOST, QUESTIONS_MOST};
 pub use reads::Chunking;
 pub use wire::LONGEST_BATCH_BYTES;

@@ -93,11 +93,11 @@ pub enum Sending {
 
 /// Names a connection that nobody uses, made to find out whether somebody is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Knock(pub u64);
+pub struct Probe(pub u64);
 
 /// Where a connection of which nobody makes use is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum ProbeTarget {
     /// The peer's own address.
     Peer,
     /// Another port of the same host, at which nobody listens.
@@ -197,17 +197,17 @@ pub trait Network {
     }
 
     /// Tries a connection that nobody will use. Does not wait. Errors are answers that are there at once.
-    fn knock(&mut self, _route: Route, _door: Door) -> Result<Knock, Answer> {
+    fn probe(&mut self, _route: Route, _target: ProbeTarget) -> Result<Probe, Answer> {
         Err(Answer::None)
     }
 
     /// What has become of it.
-    fn answer(&mut self, _knock: Knock) -> Answer {
+    fn answer(&mut self, _probe: Probe) -> Answer {
         Answer::None
     }
 
     /// Ends it.
-    fn close(&mut self, _knock: Knock) {}
+    fn close(&mut self, _probe: Probe) {}
 }
 
 #[cfg(test)]

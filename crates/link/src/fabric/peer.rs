@@ -12,7 +12,7 @@ use tidegate_flow::{Header, Instant, Packet, PacketKind};
 
 /// Sendings to a peer that the network may have at a time: what one peer does not take must not use up the buffers
 /// that there are for all.
-pub const FLIGHTS_MOST: u32 = 6;
+pub const OUTSTANDING_MOST: u32 = 6;
 
 /// How far the two have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub struct Peer {
     /// Whether it stands among those for whom the network took nothing, until it is tried again.
     pub is_late: bool,
     /// Sendings to it that the network has not ended.
-    pub flights: u32,
+    pub outstanding: u32,
 }
 
 impl Peer {
@@ -117,7 +117,7 @@ impl Peer {
             trouble: None,
             is_host_met: false,
             is_late: false,
-            flights: 0,
+            outstanding: 0,
         }
     }
 

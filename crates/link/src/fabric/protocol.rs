@@ -21,10 +21,10 @@ use super::contact::Contact;
 use super::departing::Departing;
 use super::former::FormerPeers;
 use super::greeting::Greeting;
-use super::knocking::Knocking;
 use super::loading::Loading;
 use super::notices::{NOTICES_MOST, Notices};
-use super::peer::{FLIGHTS_MOST, Peer, Phase};
+use super::peer::{OUTSTANDING_MOST, Peer, Phase};
+use super::reachability_probe::ReachabilityProbe;
 use super::reads::Reads;
 use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
 use super::wire::UNPROVEN_BYTES;
@@ -98,7 +98,7 @@ pub struct Protocol {
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
     /// Whether peers to whom nothing can be sent are there.
-    pub(super) knocking: Knocking,
+    pub(super) reachability: ReachabilityProbe,
     /// What is read from peers' memory.
     pub(super) reads: Reads,
     /// When to look again who has been quiet, and at whom first.
@@ -134,7 +134,7 @@ impl Protocol {
             retry_timer: flow.buffers.retry_timer,
             notices: Notices::default(),
             departing: Departing::new(flow.peers as usize),
-            knocking: Knocking::new(flow.peers as usize),
+            reachability: ReachabilityProbe::new(flow.peers as usize),
             reads: Reads::default(),
             look_at: Instant::default(),
             look_from: 0,
@@ -147,7 +147,7 @@ impl Protocol {
     /// The most memory that an endpoint takes that so many peers on other hosts talk to. A queue doubles as it grows.
     pub fn bytes_most(flow: &Config, peers: usize) -> usize {
         let table = size_of::<Place>() + size_of::<Peer>() + 8 * 2 + ENDED_PER_PEER * FormerPeers::BYTES_EACH + 6 * 48;
-        let table = table + Knocking::BYTES_PER_PEER;
+        let table = table + ReachabilityProbe::BYTES_PER_PEER;
         // Packets that may have to be sent again, where receivers post buffers.
         let kept = if flow.scheme.lends().posts_buffers() { 4 * KEPT_MOST * (PACKET_BYTES + 8) } else { 0 };
         let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table + kept;
@@ -314,7 +314,7 @@ impl Protocol {
 
     /// Whether the network has as many sendings to a peer as it may.
     pub fn has_flights_most(&mut self, to: PeerId) -> bool {
-        self.known(to).is_some_and(|peer| peer.flights >= FLIGHTS_MOST)
+        self.known(to).is_some_and(|peer| peer.outstanding >= OUTSTANDING_MOST)
     }
 
     /// Whether the mailbox has room for what one more batch may put into it.
@@ -381,7 +381,7 @@ impl Protocol {
         peer.unaccepted = None;
         peer.due.probe = false;
         self.reads.end_peer(place);
-        self.knocking.stop(place);
+        self.reachability.stop(place);
         let Some(peer) = self.known(place) else { return };
         let name = if orderly { who } else { format!("{who} ({why})") };
         if !orderly {
@@ -417,13 +417,13 @@ impl Protocol {
         let at = &mut self.places[place.0 as usize];
         let Some(peer) = at.peer.take() else { return };
         if let Some(route) = peer.route {
-            self.departing.add_with_flights(place, at.generation, route, peer.flights);
+            self.departing.add_with_outstanding(place, at.generation, route, peer.outstanding);
         }
         at.generation = at.generation.wrapping_add(1);
         if peer.is_late {
             self.late.retain(|late| *late != place);
         }
-        self.knocking.stop(place);
+        self.reachability.stop(place);
         // What it took and did not fill is posted again.
         if let Some(queues) = &mut self.queues {
             queues.forget(place);

@@ -59,7 +59,7 @@ impl Protocol {
         }
         self.handle_receipt(place, receipt, now);
         if was_in_trouble {
-            self.knocking.stop(place);
+            self.reachability.stop(place);
             self.hurry(place);
         }
         match kind {

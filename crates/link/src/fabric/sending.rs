@@ -4,7 +4,7 @@ use super::admission;
 use super::greeting::Greeting;
 use super::network::{Network, NetworkEvent, Route, Sending, Token};
 use super::notices::NO_PLACE;
-use super::peer::{FLIGHTS_MOST, Peer, Phase};
+use super::peer::{OUTSTANDING_MOST, Peer, Phase};
 use super::protocol::Protocol;
 use super::wire::{Header, Kind};
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn next_item(peer: &mut Peer, now: Instant) -> Option<Item> {
 
 /// The network has taken an item: it is due no more, and whatever it carried neither.
 fn handle_taken(peer: &mut Peer, item: Item, now: Instant) {
-    peer.flights += 1;
+    peer.outstanding += 1;
     peer.unacknowledged = 0;
     peer.due.acknowledgement = None;
     match item {
@@ -129,7 +129,7 @@ impl Protocol {
             return self.departing.handle_ended(place, generation);
         }
         let Some(peer) = self.known(place) else { return };
-        peer.flights = peer.flights.saturating_sub(1);
+        peer.outstanding = peer.outstanding.saturating_sub(1);
         match token & 0xffff {
             0 => {}
             PROBE => peer.probe.is_under_way = false,
@@ -141,7 +141,7 @@ impl Protocol {
         }
         match failure {
             None if peer.trouble.take().is_some() => {
-                self.knocking.stop(place);
+                self.reachability.stop(place);
                 self.hurry(place);
             }
             None => self.queue(place),
@@ -168,7 +168,7 @@ impl Protocol {
             return;
         }
         self.look_at = now + LOOK_INTERVAL;
-        self.knocking.handle_timeout(network, now);
+        self.reachability.handle_timeout(network, now);
         for _ in 0..self.places.len().min(PLACES_PER_LOOK) {
             let place = PeerId((self.look_from % self.places.len()) as u32);
             self.look_from = place.0 as usize + 1;
@@ -188,7 +188,7 @@ impl Protocol {
         if let Some(peer) = self.places.get_mut(place.0 as usize).and_then(|at| at.peer.as_deref_mut())
             && let (Phase::Open, false, Some(route)) = (peer.phase, peer.is_host_met, peer.route)
         {
-            peer.is_host_met = self.knocking.meet(route, network, now);
+            peer.is_host_met = self.reachability.meet(route, network, now);
         }
     }
 
@@ -216,7 +216,7 @@ impl Protocol {
         }
         self.notices.send(network, now);
         self.begin_reads(network, now);
-        self.knocking.close(network);
+        self.reachability.close(network);
         self.departing.forget(network);
     }
 
@@ -225,7 +225,7 @@ impl Protocol {
             let Some(at) = self.places.get_mut(place.0 as usize) else { return Outcome::Done };
             let token = u64::from(place.0) << 32 | u64::from(at.generation) << 16;
             let Some(peer) = at.peer.as_deref_mut() else { return Outcome::Done };
-            if peer.flights >= FLIGHTS_MOST {
+            if peer.outstanding >= OUTSTANDING_MOST {
                 return Outcome::Done;
             }
             peer.send_refused(now);
@@ -240,9 +240,9 @@ impl Protocol {
             if peer.trouble.as_ref().is_some_and(|trouble| trouble.retry_at > now) {
                 return Outcome::Late;
             }
-            if let Some(why) = peer.judge(now, || self.knocking.ask(place, route, network, now)) {
+            if let Some(why) = peer.judge(now, || self.reachability.ask(place, route, network, now)) {
                 peer.trouble = None;
-                self.knocking.stop(place);
+                self.reachability.stop(place);
                 self.end(place, false, &why);
                 return Outcome::Done;
             }

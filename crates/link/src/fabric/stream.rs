@@ -62,7 +62,7 @@ struct Kept {
     /// Whether it has ever been sent: then nothing is added to it.
     is_sent: bool,
     /// Copies on their way into the network.
-    flights: u32,
+    outstanding: u32,
     /// Pings that had been sent before it was sent last.
     pings_before: u64,
     /// When it was sent last.
@@ -193,8 +193,17 @@ impl Outbox {
     fn begin(&mut self, marks: Marks, mut bytes: Vec<u8>, most: usize) {
         bytes.clear();
         bytes.resize(HEADER_BYTES, 0);
-        let (flights, pings_before, sent_at) = (0, 0, Instant::default());
-        self.kept.push_back(Kept { bytes, most, marks, is_due: true, is_sent: false, flights, pings_before, sent_at });
+        let (outstanding, pings_before, sent_at) = (0, 0, Instant::default());
+        self.kept.push_back(Kept {
+            bytes,
+            most,
+            marks,
+            is_due: true,
+            is_sent: false,
+            outstanding,
+            pings_before,
+            sent_at,
+        });
     }
 
     /// Says this with the last packets, or behind them if they have left.
@@ -255,7 +264,7 @@ impl Outbox {
         if let Some(kept) = self.find(sequence) {
             let is_burst = is_beyond && !kept.is_sent && !kept.marks.is_loaded;
             (kept.is_due, kept.is_sent, kept.pings_before, kept.sent_at) = (false, true, pings, now);
-            kept.flights += 1;
+            kept.outstanding += 1;
             if is_burst {
                 kept.bytes.shrink_to_fit();
                 self.burst = self.burst.saturating_sub(1);
@@ -266,7 +275,7 @@ impl Outbox {
     /// A copy of a batch has left, or has failed to: then whatever was on its way may be lost with it.
     pub fn handle_ended(&mut self, sequence: u64, has_failed: bool) {
         if let Some(kept) = self.find(sequence) {
-            kept.flights = kept.flights.saturating_sub(1);
+            kept.outstanding = kept.outstanding.saturating_sub(1);
         }
         if has_failed {
             self.resend(u64::MAX);
@@ -278,7 +287,7 @@ impl Outbox {
     pub fn resend(&mut self, ping: u64) -> bool {
         let mut any = false;
         for kept in self.kept.iter_mut().filter(|kept| kept.is_sent && kept.pings_before < ping) {
-            kept.is_due |= kept.flights == 0;
+            kept.is_due |= kept.outstanding == 0;
             any |= kept.is_due;
         }
         any

@@ -3,8 +3,8 @@
 
 use super::contact::Contact;
 use super::kernels::Kernels;
-use super::network::{Answer, Door, Knock, LowerAddress, Network, NetworkEvent, Route, Sending, Token};
-use super::peer::FLIGHTS_MOST;
+use super::network::{Answer, LowerAddress, Network, NetworkEvent, Probe, ProbeTarget, Route, Sending, Token};
+use super::peer::OUTSTANDING_MOST;
 use super::wire::Kind;
 use crate::memory::IoBuffer;
 use std::cell::RefCell;
@@ -86,7 +86,7 @@ struct Node {
     /// How often it has made a node known to its network, and not made it forget it.
     known: HashMap<usize, u32>,
     /// Sendings by it that have not ended, by the node that they go to.
-    flights: HashMap<usize, u32>,
+    outstanding: HashMap<usize, u32>,
     exposed: HashMap<u64, IoBuffer>,
 }
 
@@ -222,8 +222,8 @@ impl Network for SimNetwork {
         let known = world.nodes[self.me].known.get_mut(&node).filter(|known| **known > 0).expect("it is known");
         *known -= 1;
         if *known == 0 {
-            let flights = world.nodes[self.me].flights.get(&node).copied();
-            assert_eq!(flights.unwrap_or(0), 0, "no sending to it is under way");
+            let outstanding = world.nodes[self.me].outstanding.get(&node).copied();
+            assert_eq!(outstanding.unwrap_or(0), 0, "no sending to it is under way");
         }
     }
 
@@ -238,9 +238,9 @@ impl Network for SimNetwork {
         if world.random.happens(faults.no_buffer) {
             return Sending::NoBuffer;
         }
-        let flights = world.nodes[self.me].flights.entry(to).or_default();
-        *flights += 1;
-        assert!(*flights <= FLIGHTS_MOST + 1, "one peer does not use up the buffers of all");
+        let outstanding = world.nodes[self.me].outstanding.entry(to).or_default();
+        *outstanding += 1;
+        assert!(*outstanding <= OUTSTANDING_MOST + 1, "one peer does not use up the buffers of all");
         if world.random.happens(faults.failed) {
             world.push(self.me, self.me, Event::Failed(token, to));
             return Sending::Taken;
@@ -277,9 +277,9 @@ impl Network for SimNetwork {
         let at = world.nodes[self.me].events.iter().position(|event| !is_held(&world, event))?;
         let (from, event) = world.nodes[self.me].events.remove(at)?;
         if let Event::Sent(_, to) | Event::Failed(_, to) = &event
-            && let Some(flights) = world.nodes[self.me].flights.get_mut(to)
+            && let Some(outstanding) = world.nodes[self.me].outstanding.get_mut(to)
         {
-            *flights -= 1;
+            *outstanding -= 1;
         }
         Some(match event {
             Event::Received(batch) => {
@@ -332,15 +332,15 @@ impl Network for SimNetwork {
         Some(self.world.borrow().kernels.host_of(route.0 as usize))
     }
 
-    fn knock(&mut self, route: Route, door: Door) -> Result<Knock, Answer> {
-        self.world.borrow_mut().kernels.knock(self.me, route.0 as usize, door)
+    fn probe(&mut self, route: Route, target: ProbeTarget) -> Result<Probe, Answer> {
+        self.world.borrow_mut().kernels.probe(self.me, route.0 as usize, target)
     }
 
-    fn answer(&mut self, knock: Knock) -> Answer {
-        self.world.borrow_mut().kernels.answer(knock)
+    fn answer(&mut self, probe: Probe) -> Answer {
+        self.world.borrow_mut().kernels.answer(probe)
     }
 
-    fn close(&mut self, knock: Knock) {
-        self.world.borrow_mut().kernels.close(knock);
+    fn close(&mut self, probe: Probe) {
+        self.world.borrow_mut().kernels.close(probe);
     }
 }

@@ -2,7 +2,7 @@
 //! lost, and everybody is told.
 
 use super::network::{Route, Token};
-use super::peer::FLIGHTS_MOST;
+use super::peer::OUTSTANDING_MOST;
 use super::protocol::Protocol;
 use super::testing::{Faults, contact};
 use super::tests::{Job, MOMENT, WHILE, flow, greeting};
@@ -168,7 +168,7 @@ fn one_peer_has_a_bounded_number_of_sendings() {
             job.exchange(0);
         }
     }
-    assert!(job.world.borrow().tried <= 4 + u64::from(FLIGHTS_MOST), "{}", job.world.borrow().tried);
+    assert!(job.world.borrow().tried <= 4 + u64::from(OUTSTANDING_MOST), "{}", job.world.borrow().tried);
 }
 
 #[test]

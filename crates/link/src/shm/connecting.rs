@@ -4,14 +4,14 @@
 
 use super::address::Address;
 use super::config::ShmConfig;
+use super::connect_retry::ConnectRetry;
 use super::connection::{Connection, Terms};
 use super::error::{LinkError, is_shortage};
-use super::hindrance::Hindrance;
 use super::life::{self, Rights};
 use super::lock;
 use super::peer_segment::{self, PeerSegment};
 use super::settings::Settings;
-use super::state::{End, Peer, ShmLink, Standing};
+use super::state::{End, Peer, PeerState, ShmLink};
 use crate::clock;
 use crate::log::{self, Level};
 use crate::stats::BulkState;
@@ -35,7 +35,7 @@ impl ShmLink {
         if let Some(peer) = self.by_address.get(address) {
             let known = &self.peers[peer.0 as usize];
             return match &known.lost {
-                Some(why) if known.standing == Standing::Unwanted => Err(elsewhere(why)),
+                Some(why) if known.state == PeerState::Unwanted => Err(elsewhere(why)),
                 _ => Ok(*peer),
             };
         }
@@ -64,7 +64,7 @@ impl ShmLink {
             Ok(None) => return Err(self.no_place()),
             Err(error) => return Err(self.weigh(None, error)),
         };
-        self.hindrance = Hindrance::default();
+        self.connect_retry = ConnectRetry::default();
         self.introduce(peer, *address);
         Ok(peer)
     }
@@ -94,7 +94,7 @@ impl ShmLink {
     fn no_place(&mut self) -> LinkError {
         self.look_soon();
         let is_noticed =
-            |peer: &Peer| matches!(peer.standing, Standing::Leaving | Standing::Departed | Standing::Released);
+            |peer: &Peer| matches!(peer.state, PeerState::Leaving | PeerState::Departed | PeerState::Released);
         let is_changing = self.peers.iter().any(is_noticed) || self.segment.sees_some_ended(&self.here);
         let peers = self.table.capacity() as u32;
         self.weigh(None, LinkError::TableFull { owner: "this process".into(), peers, is_changing })
@@ -103,10 +103,10 @@ impl ShmLink {
     /// A packet came with this source, of which we have not heard: whether it is in the table of peers.
     #[cold]
     pub(super) fn admit(&mut self, source: PeerId) -> bool {
-        let unheard = self.peers.get(source.0 as usize).is_none_or(|peer| match peer.standing {
-            Standing::Unknown => true,
+        let unheard = self.peers.get(source.0 as usize).is_none_or(|peer| match peer.state {
+            PeerState::Unknown => true,
             // It had not connected when it was released, and has now: the place is that of a new peer.
-            Standing::Released => !peer.is_silent && self.table.may_write(source),
+            PeerState::Released => !peer.is_silent && self.table.may_write(source),
             _ => false,
         });
         let address = if unheard { self.table.address(source) } else { None };
@@ -128,7 +128,7 @@ impl ShmLink {
     pub(super) fn connect(&mut self, to: PeerId) -> Result<&mut Connection, WriteError> {
         let ours = self.address();
         let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
-        let known = |peer: &&Peer| !matches!(peer.standing, Standing::Unknown | Standing::Released);
+        let known = |peer: &&Peer| !matches!(peer.state, PeerState::Unknown | PeerState::Released);
         let peer = self.peers.get(to.0 as usize).filter(known).ok_or_else(nobody)?;
         if let Some(why) = &peer.lost {
             return Err(WriteError::Unreachable(why.to_string()));
@@ -183,8 +183,8 @@ impl ShmLink {
     fn weigh(&mut self, peer: Option<PeerId>, error: LinkError) -> LinkError {
         let now = clock::now();
         let (error, lasting) = match peer {
-            Some(peer) => self.peers[peer.0 as usize].hindrance.weigh_of_peer(error, now),
-            None => self.hindrance.weigh(error, now),
+            Some(peer) => self.peers[peer.0 as usize].connect_retry.weigh_of_peer(error, now),
+            None => self.connect_retry.weigh(error, now),
         };
         if let Some((level, text)) = self.announcer.announce(&error, lasting, now) {
             log::line(level, || text);

@@ -16,7 +16,7 @@ use crate::memory::IoBuffer;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Lends, PeerId};
+use tidegate_flow::{Config, PeerId, ReceiverResource};
 use tidegate_message::{Access, Fill, Span, WriteError};
 
 /// What stays the same for all connections of an endpoint.
@@ -184,12 +184,12 @@ impl Connection {
 fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
     let buffers = &flow.buffers;
     match flow.scheme.lends() {
-        Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => None,
-        Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers => {
+        ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => None,
+        ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
             // SAFETY: the caller keeps what is returned in the value that owns the segment.
             Some(unsafe { Taker::of_connection(segment.table().posted(place), buffers.per_connection) })
         }
-        Lends::PoolBuffers => {
+        ReceiverResource::PoolBuffers => {
             // SAFETY: as above.
             Some(unsafe { Taker::of_pool(segment.pool(), segment.table().claim(place), buffers.refusals_most) })
         }

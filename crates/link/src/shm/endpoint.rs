@@ -2,9 +2,9 @@
 
 use super::bulk;
 use super::config::ShmConfig;
+use super::connect_retry::{Announcer, ConnectRetry};
 use super::connection::Connection;
 use super::error::LinkError;
-use super::hindrance::{Announcer, Hindrance};
 use super::layout;
 use super::life::Here;
 use super::mailbox::{Pool, Reader};
@@ -12,7 +12,7 @@ use super::posting::pool_of;
 use super::reclaiming::{Effort, clear_away};
 use super::segment::OwnSegment;
 use super::spin::{Idle, SpinPolicy, Step};
-use super::state::{Monitor, Peer, ShmLink, Standing, describe};
+use super::state::{Monitor, Peer, PeerState, ShmLink, describe};
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::log::{self, Level, print_line};
@@ -95,7 +95,7 @@ impl ShmLink {
             vacant: Vacant::default(),
             processes: HashMap::new(),
             monitor: Monitor::default(),
-            hindrance: Hindrance::default(),
+            connect_retry: ConnectRetry::default(),
             is_table_busy: false,
             announcer: Announcer::default(),
             is_removed: false,
@@ -150,7 +150,7 @@ impl ShmLink {
                 self.watch();
                 Idle::Spin
             }
-            Step::Yield => self.give_way(),
+            Step::Yield => self.yield_now(),
         }
     }
 
@@ -164,7 +164,7 @@ impl ShmLink {
     }
 
     #[cold]
-    fn give_way(&mut self) -> Idle {
+    fn yield_now(&mut self) -> Idle {
         self.watch();
         self.stats.counters().add(Counter::Yields, 1);
         Idle::Yield
@@ -333,7 +333,7 @@ impl Link for ShmLink {
                 continue;
             }
             let source = packet.header.source();
-            if self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing.is_heard()) || self.admit(source) {
+            if self.peers.get(source.0 as usize).is_some_and(|peer| peer.state.is_heard()) || self.admit(source) {
                 place.source = source;
                 return true;
             }
@@ -393,7 +393,7 @@ impl Link for ShmLink {
     #[cold]
     fn quarantine(&mut self, peer: PeerId) -> String {
         let Some(known) = self.peers.get_mut(peer.0 as usize) else { return format!("peer {}", peer.0) };
-        known.standing = Standing::Quarantined;
+        known.state = PeerState::Quarantined;
         known.lost = Some("it broke the protocol".into());
         let name = known.address.map_or_else(|| format!("peer {}", peer.0), |address| describe(&address));
         log::line(Level::Warn, || format!("{name} broke the protocol: it is quarantined, and counts as lost"));
@@ -407,11 +407,11 @@ impl Link for ShmLink {
             return;
         }
         let Some(known) = self.peers.get_mut(peer.0 as usize) else { return };
-        if known.standing == Standing::Departed && (known.is_silent || !self.table.may_write(peer)) {
+        if known.state == PeerState::Departed && (known.is_silent || !self.table.may_write(peer)) {
             return self.forget(peer);
         }
         // It may write, or is not reported yet: its place must not go to another while its packets may still come.
-        known.standing = Standing::Unwanted;
+        known.state = PeerState::Unwanted;
         if known.lost.is_none() {
             known.lost = Some("it has no place here".into());
         }

@@ -19,7 +19,7 @@ use super::mailbox::{Hole, Verdict};
 use super::peer::{State, Table};
 use super::reclaiming::remove_if_dead;
 use super::segment::OwnSegment;
-use super::state::{End, Peer, ShmLink, Standing};
+use super::state::{End, Peer, PeerState, ShmLink};
 use crate::clock;
 use crate::log::{self, Level};
 use std::path::Path;
@@ -118,12 +118,12 @@ impl ShmLink {
         let at = self.monitor.departures.iter().position(|leaving| position >= leaving.end)?;
         let departure = self.monitor.departures.remove(at)?.departure;
         let peer = &mut self.peers[departure.peer.0 as usize];
-        if peer.standing == Standing::Unwanted {
+        if peer.state == PeerState::Unwanted {
             // The endpoint has released it already.
             self.forget(departure.peer);
             return None;
         }
-        peer.standing = Standing::Departed;
+        peer.state = PeerState::Departed;
         Some(departure)
     }
 
@@ -139,7 +139,7 @@ impl ShmLink {
     /// packet.
     fn look_for_strangers(&mut self) {
         for peer in self.vacant.poll_taken(&self.table) {
-            self.meet(peer);
+            self.add(peer);
         }
     }
 

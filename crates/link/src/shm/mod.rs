@@ -5,7 +5,7 @@
 //! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
 //! table. `bulk` data goes from memory to memory (`copying`). `posting` is what the owner does with posted buffers,
 //! which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an endpoint
-//! is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what makes
+//! is made of, `config` what it needs to know, `connecting` how peers are found and reached, `connect_retry` what makes
 //! that wait, `endpoint` what messages see of all that, `observed` what others see of it. `vacant` finds out who has
 //! come, `liveness` who closes or dies and what is left behind, which `reclaiming` clears away; `life` says who lives,
 //! by each `lock` that an endpoint holds and no forked child of it keeps (`lock_file`, `fork`), and `processor` who
@@ -16,6 +16,7 @@ mod address;
 mod bounce;
 mod bulk;
 mod config;
+mod connect_retry;
 mod connecting;
 mod connection;
 mod cookie;
@@ -24,7 +25,6 @@ mod endpoint;
 mod error;
 mod faults;
 mod fork;
-mod hindrance;
 mod index;
 mod layout;
 mod life;

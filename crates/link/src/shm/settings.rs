@@ -4,7 +4,7 @@
 use super::config::{BUFFER_SIZE, NAMES};
 use super::error::LinkError;
 use crate::secret::hash_of;
-use tidegate_flow::{BufferField, Buffers, Config, Lends, SchemeName};
+use tidegate_flow::{BufferField, Buffers, Config, ReceiverResource, SchemeName};
 
 /// The settings that both ends of a connection must have alike, because they count each other's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,15 +34,15 @@ impl Sizes {
     fn of(flow: &Config) -> Sizes {
         let buffers = &flow.buffers;
         match flow.scheme.lends() {
-            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => {
+            ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => {
                 Sizes::Slots { per_peer: flow.slots_per_peer, credit: flow.credit_slots }
             }
-            Lends::Buffers | Lends::CreditedBuffers | Lends::GrowingBuffers => {
+            ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
                 let most = if flow.scheme.lends().may_grow() { buffers.per_connection_most } else { 0 };
                 Sizes::Buffers { packets: buffers.packets, each: buffers.per_connection, most }
             }
             // A pool is its owner's affair.
-            Lends::PoolBuffers => Sizes::Buffers { packets: buffers.packets, each: 0, most: 0 },
+            ReceiverResource::PoolBuffers => Sizes::Buffers { packets: buffers.packets, each: 0, most: 0 },
         }
     }
 

@@ -5,8 +5,8 @@ use super::address::Address;
 use super::bounce::BounceArea;
 use super::bulk;
 use super::config::ShmConfig;
+use super::connect_retry::{Announcer, ConnectRetry};
 use super::connection::Connection;
-use super::hindrance::{Announcer, Hindrance};
 use super::life::Here;
 use super::mailbox::{Hole, Pool, Reader};
 use super::peer::{State, Table};
@@ -39,8 +39,8 @@ pub(super) struct Peer {
     /// Not before this is it tried again to connect.
     pub(super) connect_at: Instant,
     /// What has kept us from connecting to it.
-    pub(super) hindrance: Hindrance,
-    pub(super) standing: Standing,
+    pub(super) connect_retry: ConnectRetry,
+    pub(super) state: PeerState,
     /// Buffers that we have posted for its messages, beside those at the start.
     pub(super) posted: u64,
     /// Where it is in the roster.
@@ -49,7 +49,7 @@ pub(super) struct Peer {
 
 /// Whether a peer's packets count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum PeerState {
     /// Not heard of.
     #[default]
     Unknown,
@@ -67,10 +67,10 @@ pub(super) enum Standing {
     Released,
 }
 
-impl Standing {
+impl PeerState {
     /// Whether its packets go to the endpoint.
     pub(super) fn is_heard(self) -> bool {
-        matches!(self, Standing::Known | Standing::Leaving)
+        matches!(self, PeerState::Known | PeerState::Leaving)
     }
 }
 
@@ -166,7 +166,7 @@ pub struct ShmLink {
     pub(super) vacant: Vacant,
     pub(super) monitor: Monitor,
     /// What has kept us from taking peers into our own table.
-    pub(super) hindrance: Hindrance,
+    pub(super) connect_retry: ConnectRetry,
     /// Somebody held the lock of our own table at the last try.
     pub(super) is_table_busy: bool,
     pub(super) announcer: Announcer,
@@ -245,10 +245,10 @@ impl ShmLink {
             self.peers.resize_with(at + 1, Peer::default);
             self.stats.counters().add(Counter::BookkeepingBytes, more as u64);
         }
-        self.strike(peer);
+        self.unlist(peer);
         let listed_at = self.roster.len();
         self.roster.push(peer);
-        self.peers[at] = Peer { address: Some(address), standing: Standing::Known, listed_at, ..Peer::default() };
+        self.peers[at] = Peer { address: Some(address), state: PeerState::Known, listed_at, ..Peer::default() };
         if self.by_address.insert(address, peer).is_none() {
             self.count_process(&address);
         }
@@ -278,12 +278,12 @@ impl ShmLink {
     }
 
     pub(super) fn is_present(&self, peer: PeerId) -> bool {
-        match self.peers.get(peer.0 as usize).map_or(Standing::Unknown, |known| known.standing) {
-            Standing::Known => true,
-            Standing::Unwanted | Standing::Quarantined => {
+        match self.peers.get(peer.0 as usize).map_or(PeerState::Unknown, |known| known.state) {
+            PeerState::Known => true,
+            PeerState::Unwanted | PeerState::Quarantined => {
                 !self.monitor.departures.iter().any(|leaving| leaving.departure.peer == peer)
             }
-            Standing::Unknown | Standing::Leaving | Standing::Departed | Standing::Released => false,
+            PeerState::Unknown | PeerState::Leaving | PeerState::Departed | PeerState::Released => false,
         }
     }
 
@@ -321,8 +321,8 @@ impl ShmLink {
         }
         known.is_silent = !matches!(end, End::OutOfReach(_));
         known.lost.get_or_insert(text.into());
-        if known.standing == Standing::Known {
-            known.standing = Standing::Leaving;
+        if known.state == PeerState::Known {
+            known.state = PeerState::Leaving;
         }
         self.end_connection(peer, orderly);
         self.monitor.departures.push_back(Leaving { departure: Departure { peer, orderly, name }, end: until });
@@ -342,16 +342,16 @@ impl ShmLink {
         if let Some(pool) = &mut self.pool {
             pool.forget(peer, &self.table);
         }
-        self.strike(peer);
+        self.unlist(peer);
         let known = std::mem::take(&mut self.peers[peer.0 as usize]);
         self.peers[peer.0 as usize] =
-            Peer { standing: Standing::Released, is_silent: known.is_silent, ..Peer::default() };
+            Peer { state: PeerState::Released, is_silent: known.is_silent, ..Peer::default() };
         self.released.push(peer);
         self.give_places_away();
     }
 
     /// Takes a peer off the roster: from now on nobody is known at this place.
-    fn strike(&mut self, peer: PeerId) {
+    fn unlist(&mut self, peer: PeerId) {
         let known = &mut self.peers[peer.0 as usize];
         let (Some(address), at) = (known.address.take(), known.listed_at) else { return };
         self.roster.swap_remove(at);
@@ -377,7 +377,7 @@ impl ShmLink {
             newcomers = self.vacant.poll_taken(&self.table);
             for peer in self.released.drain(..) {
                 let known = &mut self.peers[peer.0 as usize];
-                if known.standing != Standing::Released {
+                if known.state != PeerState::Released {
                     continue;
                 }
                 if known.is_silent || !self.table.may_write(peer) {
@@ -390,13 +390,13 @@ impl ShmLink {
             }
         }
         for peer in newcomers {
-            self.meet(peer);
+            self.add(peer);
         }
     }
 
     /// Introduces whoever has a place, if we have not heard of it; returns whether it is known now.
-    pub(super) fn meet(&mut self, peer: PeerId) -> bool {
-        if self.peers.get(peer.0 as usize).is_some_and(|known| known.standing != Standing::Unknown) {
+    pub(super) fn add(&mut self, peer: PeerId) -> bool {
+        if self.peers.get(peer.0 as usize).is_some_and(|known| known.state != PeerState::Unknown) {
             return true;
         }
         let address = self.table.address(peer);

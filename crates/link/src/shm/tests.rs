@@ -278,7 +278,7 @@ fn insist(link: &mut ShmLink, to: PeerId) -> Option<String> {
 
 #[test]
 fn a_place_that_becomes_free_while_somebody_looks_for_one_is_found_at_the_next_try() {
-    const NEWCOMERS: usize = 2000;
+    const NEWCOMERS: usize = 800;
     let folder = folder();
     let mut a = link_for_one(&folder);
     let (address, is_over) = (a.address(), std::sync::atomic::AtomicBool::new(false));
@@ -355,7 +355,7 @@ fn lack_for_a_minute(take_all: impl FnOnce(), remedy: &str) {
     let told = || std::mem::take(&mut *TOLD.lock().unwrap());
     take_all();
     let try_after = |link: &mut ShmLink, seconds: u64| {
-        link.peers[to.0 as usize].hindrance.pretend_to_have_lasted(std::time::Duration::from_secs(seconds));
+        link.peers[to.0 as usize].connect_retry.pretend_to_have_lasted(std::time::Duration::from_secs(seconds));
         link.peers[to.0 as usize].connect_at = tidegate_flow::Instant::from_nanos(1);
         write(link, to, &packet(1))
     };

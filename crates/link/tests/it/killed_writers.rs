@@ -150,7 +150,7 @@ static SKIPPED: Mutex<u32> = Mutex::new(0);
 fn whatever_moment_writers_die_at_nothing_published_is_lost() {
     let variable = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seed = variable("TIDEGATE_TEST_SEED").unwrap_or(u64::from(std::process::id()));
-    let kills = variable("TIDEGATE_TEST_KILLS").unwrap_or(40);
+    let kills = variable("TIDEGATE_TEST_KILLS").unwrap_or(25);
     println!("TIDEGATE_TEST_SEED={seed}");
     tidegate_link::log::set_sink(|_, text| *SKIPPED.lock().unwrap() += u32::from(text.starts_with("skipped a slot")));
     let folder = Folder::new();

@@ -269,7 +269,7 @@ impl Reader {
 fn no_buffer_is_missing_whatever_moment_writers_die_at(scheme: SchemeName, role: &str) {
     let variable = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seed = variable("TIDEGATE_TEST_SEED").unwrap_or(u64::from(std::process::id()));
-    let kills = variable("TIDEGATE_TEST_KILLS").unwrap_or(20);
+    let kills = variable("TIDEGATE_TEST_KILLS").unwrap_or(12);
     println!("TIDEGATE_TEST_SEED={seed}");
     let folder = Folder::new();
     let mut random = Random(seed);

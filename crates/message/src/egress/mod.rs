@@ -372,7 +372,7 @@ impl<B: Buffer> Egress<B> {
             left -= packets.len() as u32;
             // All but a message's last are full.
             if let Some(packet) = packets.last_mut() {
-                riding += u64::from(flow.depart(to, packet, left));
+                riding += u64::from(flow.before_send(to, packet, left));
             }
         });
         let written = *outcome.as_ref().unwrap_or(&0);

@@ -55,7 +55,7 @@ impl<B: Buffer> Fill for FillShort<'_, '_, B> {
     fn fill(&mut self, packets: &mut [Packet], placement: Placement) {
         let [packet] = packets else { return };
         self.message.fill(packet, placement);
-        *self.riding += self.flow.depart(self.to, packet, 0);
+        *self.riding += self.flow.before_send(self.to, packet, 0);
     }
 }
 

@@ -15,8 +15,8 @@ pub type Result<T = isize> = core::result::Result<T, Errno>;
 /// `FI_EAGAIN`.
 pub const TRY_AGAIN: Errno = Errno(FI_EAGAIN);
 /// What the body of a call returns that has nothing to say yet and asks for the processor to be given away: the call
-/// returns [`TRY_AGAIN`] once that is done (`Domain::enter_and_give_way`). It is no error number of libfabric.
-pub const GIVE_WAY: Errno = Errno(c_int::MAX);
+/// returns [`TRY_AGAIN`] once that is done (`Domain::enter_and_yield`). It is no error number of libfabric.
+pub const YIELD: Errno = Errno(c_int::MAX);
 /// `FI_EINVAL`.
 pub const INVALID: Errno = Errno(FI_EINVAL);
 

@@ -11,7 +11,7 @@
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
 //! | `receives` | those that are posted, and how many |
 //! | `reads` | what the provider below has of each read of a peer's memory |
-//! | `doors` | connections that nobody uses, to find out whether a peer and its host are there |
+//! | `probe_sockets` | connections that nobody uses, to find out whether a peer and its host are there |
 //! | `failing` | for how long something fails |
 //! | `ports` | at which ports it may listen: `FI_TIDEGATE_PORTS` |
 //! | `network` | batches sent and received through these |
@@ -24,13 +24,13 @@
 
 mod asking;
 mod choice;
-mod doors;
 mod failing;
 mod interfaces;
 mod memory;
 mod network;
 mod objects;
 mod ports;
+mod probe_sockets;
 #[cfg(test)]
 mod reading_tests;
 mod reads;

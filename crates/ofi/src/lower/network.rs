@@ -2,11 +2,11 @@
 
 use super::asking::{self, Offer};
 use super::choice::Choice;
-use super::doors::{Doors, PORT_OF_NOBODY};
 use super::failing::Failing;
 use super::interfaces;
 use super::memory::Memory;
 use super::objects::{Objects, failure, text};
+use super::probe_sockets::{PORT_OF_NOBODY, ProbeSockets};
 use super::receives::Receives;
 use super::slots::{NewPage, Slots};
 use super::wants::Wants;
@@ -22,7 +22,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::Instant;
 use tidegate_link::fabric::{
-    Answer, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, NetworkKind, Route, Sending, Token,
+    Answer, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, NetworkKind, Probe, ProbeTarget, Route, Sending,
+    Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
@@ -60,7 +61,7 @@ pub struct Lower {
     /// Peers' addresses, where a socket reaches them too, and how often each was resolved: the provider has one name
     /// for an address.
     sockets: HashMap<u64, (SocketAddr, u32)>,
-    doors: Doors,
+    probes: ProbeSockets,
     is_tcp: bool,
     /// This host's addresses, each with the name of its interface.
     own: Vec<(String, IpAddr)>,
@@ -129,7 +130,7 @@ impl Lower {
             entries: VecDeque::new(),
             is_told: false,
             sockets: HashMap::new(),
-            doors: Doors::default(),
+            probes: ProbeSockets::default(),
             is_tcp,
             own: host::interfaces(),
             name,
@@ -461,25 +462,25 @@ impl Network for Lower {
         self.sockets.get(&route.0).map(|(socket, _)| socket.ip())
     }
 
-    fn knock(&mut self, route: Route, door: Door) -> Result<Knock, Answer> {
+    fn probe(&mut self, route: Route, target: ProbeTarget) -> Result<Probe, Answer> {
         let (mut socket, _) = *self.sockets.get(&route.0).ok_or(Answer::None)?;
-        if door == Door::Host {
+        if target == ProbeTarget::Host {
             socket.set_port(PORT_OF_NOBODY);
         }
-        let knock = self.doors.knock(socket);
-        if let Err(Answer::Lacking(why)) = &knock
+        let probe = self.probes.probe(socket);
+        if let Err(Answer::Lacking(why)) = &probe
             && !core::mem::replace(&mut self.is_told_of_failure, true)
         {
             log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
         }
-        knock
+        probe
     }
 
-    fn answer(&mut self, knock: Knock) -> Answer {
-        self.doors.answer(knock)
+    fn answer(&mut self, probe: Probe) -> Answer {
+        self.probes.answer(probe)
     }
 
-    fn close(&mut self, knock: Knock) {
-        self.doors.close(knock);
+    fn close(&mut self, probe: Probe) {
+        self.probes.close(probe);
     }
 }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, Posting, SchemeName};
 use tidegate_link::fabric::{
-    Answer, Contact, Door, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Sending, Token,
+    Answer, Contact, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, ProbeTarget, Sending, Token,
 };
 use tidegate_message::{Closing, Link, LinkEvent};
 
@@ -251,8 +251,8 @@ fn a_connection_that_nobody_uses_is_accepted_and_kept_and_tells_the_end() {
         let (mut one, mut other) = (open(loader), other.unwrap_or_else(|why| panic!("{why}")));
         let route = one.resolve(&other.address()).unwrap();
         assert!(one.host(route).is_some_and(|host| host.is_loopback()));
-        let knock = one.knock(route, Door::Peer).unwrap();
-        wait(|| (one.answer(knock) == Answer::Taken).then_some(()));
+        let probe = one.probe(route, ProbeTarget::Peer).unwrap();
+        wait(|| (one.answer(probe) == Answer::Taken).then_some(()));
         // It accepts the connection, and goes on.
         wait(|| {
             while one.poll().or_else(|| other.poll()).is_some() {}
@@ -262,16 +262,16 @@ fn a_connection_that_nobody_uses_is_accepted_and_kept_and_tells_the_end() {
             let _ = one.poll();
             matches!(other.poll(), Some(NetworkEvent::Received(_))).then_some(())
         });
-        assert_eq!(one.answer(knock), Answer::Taken);
-        let second = one.knock(route, Door::Peer).unwrap();
-        one.close(knock);
+        assert_eq!(one.answer(probe), Answer::Taken);
+        let second = one.probe(route, ProbeTarget::Peer).unwrap();
+        one.close(probe);
         wait(|| (one.answer(second) == Answer::Taken).then_some(()));
         drop(other);
         // What it had accepted may stay open with the library; who tries again is refused.
         one.close(second);
-        for door in [Door::Peer, Door::Host] {
-            let refused = match one.knock(route, door) {
-                Ok(knock) => wait(|| Some(one.answer(knock)).filter(|answer| *answer != Answer::None)),
+        for target in [ProbeTarget::Peer, ProbeTarget::Host] {
+            let refused = match one.probe(route, target) {
+                Ok(probe) => wait(|| Some(one.answer(probe)).filter(|answer| *answer != Answer::None)),
                 Err(answer) => answer,
             };
             assert_eq!(refused, Answer::Refused);

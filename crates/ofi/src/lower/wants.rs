@@ -1,14 +1,14 @@
 //! [`Wants`]: what an endpoint of the provider below is opened for, and what follows from it.
 
 use super::ports::Ports;
-use tidegate_link::fabric::FLIGHTS_MOST;
+use tidegate_link::fabric::OUTSTANDING_MOST;
 
 /// Receives that are posted beside one for each peer.
 pub const SPARE: usize = 32;
 /// Sendings that may be under way beside those to peers: last words.
 const SENDS_TO_STRANGERS: usize = 64;
 /// Sendings that may be under way to a peer.
-const SENDS_PER_PEER: usize = FLIGHTS_MOST as usize;
+const SENDS_PER_PEER: usize = OUTSTANDING_MOST as usize;
 /// Completions for which room is asked at most: more are a rare event, and memory of hardware.
 const COMPLETIONS_MOST: usize = 32 << 10;
 

@@ -6,7 +6,7 @@ use crate::addressing::reach::{self, Links};
 use crate::border::bindings::*;
 use crate::border::log;
 use crate::objects::completion::Entry;
-use crate::objects::tickets::{Event, RECORDED, Tickets};
+use crate::objects::pending_operations::{Event, PendingOperations, RECORDED};
 use crate::operations::operation::EventKind;
 use crate::trace::operations::Operations;
 use core::ffi::c_void;
@@ -40,7 +40,7 @@ pub struct Active {
     /// The service that others find this endpoint by.
     pub claim: Option<Claim>,
     /// Operations that have not completed.
-    pub tickets: Tickets,
+    pub tickets: PendingOperations,
     /// What the trace has to know of them, if there is one.
     pub trace: Option<Box<Operations>>,
     /// What looks at what is open need.
@@ -69,7 +69,7 @@ impl Active {
     pub fn new(engine: Engine) -> Active {
         let (own, epoch) = (reach::own_contact(engine.link()), engine.epoch());
         let (targets, sources) = (Vec::new(), Vec::new());
-        let (own_source, waits, tickets) = (NOT_LOOKED_UP, HashMap::new(), Tickets::default());
+        let (own_source, waits, tickets) = (NOT_LOOKED_UP, HashMap::new(), PendingOperations::default());
         let observing = Observing::default();
         Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets, trace: None, observing }
     }
@@ -190,8 +190,8 @@ impl Active {
         Some((self.tickets.event(completion)?, completion.source))
     }
 
-    /// Turns a completion into what queues and counters are told where [`Tickets::event`] cannot: writes of peers,
-    /// multi-receives, which complete many times, and peeks that claim, whose ticket stays until the message is
+    /// Turns a completion into an event of queues and counters where [`PendingOperations::event`] cannot: writes of
+    /// peers, multi-receives, which complete many times, and peeks that claim, whose ticket stays until the message is
     /// claimed.
     #[cold]
     pub fn special_event(&mut self, completion: &Completion) -> Event {

@@ -2,7 +2,7 @@
 
 use crate::addressing::addresses::Addresses;
 use crate::border::bindings::*;
-use crate::border::errno::{self, Errno, GIVE_WAY, INVALID, Result, TRY_AGAIN};
+use crate::border::errno::{self, Errno, INVALID, Result, TRY_AGAIN, YIELD};
 use crate::border::guard;
 use crate::border::log;
 use crate::border::misuse;
@@ -117,16 +117,16 @@ impl Domain {
         }
     }
 
-    /// The same for a call that may ask for the processor to be given away ([`GIVE_WAY`]), which is done outside of the
+    /// The same for a call that may ask for the processor to be given away ([`YIELD`]), which is done outside of the
     /// domain: inside, it would keep all other threads out for as long as other processes run.
     #[inline(always)]
-    pub fn enter_and_give_way(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+    pub fn enter_and_yield(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let outcome = self.enter(body);
-        if outcome == GIVE_WAY.code() { self.give_way() } else { outcome }
+        if outcome == YIELD.code() { self.yield_now() } else { outcome }
     }
 
     #[cold]
-    fn give_way(&self) -> isize {
+    fn yield_now(&self) -> isize {
         std::thread::yield_now();
         self.let_waiters_in();
         TRY_AGAIN.code()

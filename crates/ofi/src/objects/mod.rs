@@ -10,5 +10,5 @@ pub(crate) mod domain;
 pub(crate) mod endpoint;
 pub(crate) mod fabric;
 pub(crate) mod opening;
+pub(crate) mod pending_operations;
 pub(crate) mod region;
-pub(crate) mod tickets;

@@ -6,8 +6,8 @@
 //! ends take the same slower way as those of claims and multi-receives, for which there is a branch anyway.
 
 use crate::objects::active::Active;
-use crate::objects::tickets::RECORDED;
-use crate::trace::operations::{Book, Deed, Unread};
+use crate::objects::pending_operations::RECORDED;
+use crate::trace::operations::{Book, RecordedOperation, Unread};
 use crate::trace::process;
 use tidegate_link::{Address, IoBuffer};
 use tidegate_message::{Buffer, Completion, Context, MatchFlags, Space, Target};
@@ -15,19 +15,19 @@ use tidegate_message::{Buffer, Completion, Context, MatchFlags, Space, Target};
 /// See the module.
 pub trait Recording: 'static {
     /// What a call tells of the operation that it starts.
-    type Deed;
+    type RecordedOperation;
     /// What its ticket has as a flag.
     const FLAG: u64;
     /// Runs a call of the application.
     fn call<T>(body: impl FnOnce() -> T) -> T;
     /// A send.
-    fn sends(to: Target, space: Space, buffer: &IoBuffer) -> Self::Deed;
+    fn sends(to: Target, space: Space, buffer: &IoBuffer) -> Self::RecordedOperation;
     /// A receive, or a look for a message.
-    fn receives(flags: MatchFlags, takes_many: bool) -> Self::Deed;
+    fn receives(flags: MatchFlags, takes_many: bool) -> Self::RecordedOperation;
     /// An operation on a peer's memory.
-    fn reaches(bytes: u64) -> Self::Deed;
+    fn reaches(bytes: u64) -> Self::RecordedOperation;
     /// The message layer has accepted it.
-    fn started(active: &mut Active, deed: Self::Deed, context: Context);
+    fn started(active: &mut Active, deed: Self::RecordedOperation, context: Context);
     /// The message layer has accepted a claim of the message that the look of this ticket has found.
     fn claimed(active: &mut Active, context: Context);
     /// The application has read so many completions.
@@ -42,7 +42,7 @@ pub enum Off {}
 pub enum On {}
 
 impl Recording for Off {
-    type Deed = ();
+    type RecordedOperation = ();
     const FLAG: u64 = 0;
 
     #[inline(always)]
@@ -67,31 +67,31 @@ impl Recording for Off {
 }
 
 impl Recording for On {
-    type Deed = Deed;
+    type RecordedOperation = RecordedOperation;
     const FLAG: u64 = RECORDED;
 
     fn call<T>(body: impl FnOnce() -> T) -> T {
         process::call(body)
     }
 
-    fn sends(to: Target, space: Space, buffer: &IoBuffer) -> Deed {
-        Deed::Send { to, space, bytes: buffer.len() as u64 }
+    fn sends(to: Target, space: Space, buffer: &IoBuffer) -> RecordedOperation {
+        RecordedOperation::Send { to, space, bytes: buffer.len() as u64 }
     }
 
-    fn receives(flags: MatchFlags, takes_many: bool) -> Deed {
+    fn receives(flags: MatchFlags, takes_many: bool) -> RecordedOperation {
         match (flags, takes_many) {
-            (MatchFlags { peek: true, discard: true, .. }, _) => Deed::Discard,
-            (MatchFlags { peek: true, .. }, _) => Deed::Look,
-            (_, true) => Deed::Buffer,
-            (_, false) => Deed::Receive,
+            (MatchFlags { peek: true, discard: true, .. }, _) => RecordedOperation::Discard,
+            (MatchFlags { peek: true, .. }, _) => RecordedOperation::Look,
+            (_, true) => RecordedOperation::Buffer,
+            (_, false) => RecordedOperation::Receive,
         }
     }
 
-    fn reaches(bytes: u64) -> Deed {
-        Deed::Remote(bytes)
+    fn reaches(bytes: u64) -> RecordedOperation {
+        RecordedOperation::Remote(bytes)
     }
 
-    fn started(active: &mut Active, deed: Deed, context: Context) {
+    fn started(active: &mut Active, deed: RecordedOperation, context: Context) {
         if let Some(mut operations) = active.trace.take() {
             operations.start(context, deed, active);
             active.trace = Some(operations);

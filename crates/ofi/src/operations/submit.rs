@@ -5,7 +5,7 @@ use crate::border::bindings::*;
 use crate::border::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::objects::active::Engine;
 use crate::objects::endpoint::Endpoint;
-use crate::objects::tickets::{SILENT, Ticket};
+use crate::objects::pending_operations::{SILENT, Ticket};
 use crate::operations::operation::{Call, EventKind, Named};
 use crate::operations::recording::Recording;
 use crate::threads::domain_lock::Entered;
@@ -27,7 +27,7 @@ impl Endpoint {
     pub fn submit<R: Recording>(
         &self,
         call: Call,
-        deed: R::Deed,
+        deed: R::RecordedOperation,
         entered: &mut Entered,
         start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
     ) -> Result {
@@ -56,7 +56,7 @@ impl Endpoint {
     fn start<R: Recording>(
         &self,
         call: Call,
-        deed: R::Deed,
+        deed: R::RecordedOperation,
         reporting: Reporting,
         entered: &mut Entered,
         hand_in: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,

@@ -13,7 +13,7 @@ use crate::objects::completion::Failed;
 use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::domain::Domain;
 use crate::objects::endpoint::{Endpoint, QueueBinding};
-use crate::objects::tickets::Event;
+use crate::objects::pending_operations::Event;
 use crate::operations::operation::EventKind;
 use crate::operations::recording;
 use crate::threads::domain_lock::Entered;

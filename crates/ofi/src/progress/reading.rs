@@ -2,7 +2,7 @@
 
 use crate::addressing::reach;
 use crate::border::bindings::{FI_EAVAIL, FI_ETIMEDOUT};
-use crate::border::errno::{Errno, GIVE_WAY, INVALID, Result, TRY_AGAIN};
+use crate::border::errno::{Errno, INVALID, Result, TRY_AGAIN, YIELD};
 use crate::objects::completion::Failed;
 use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::completions::Room;
@@ -42,7 +42,7 @@ impl CompletionQueue {
     #[inline(always)]
     pub unsafe fn poll<R: Recording>(&self, room: Room) -> isize {
         R::call(|| {
-            self.domain.enter_and_give_way(|entered| {
+            self.domain.enter_and_yield(|entered| {
                 let state = self.state.get(entered);
                 if !state.sleepers.is_empty() {
                     state.sleepers.remove(Thread::current());
@@ -53,26 +53,26 @@ impl CompletionQueue {
                         && room.count > 0
                         && let Some(gives_way) = self.poll_quietly(entered)
                     {
-                        return Err(if gives_way { GIVE_WAY } else { TRY_AGAIN });
+                        return Err(if gives_way { YIELD } else { TRY_AGAIN });
                     }
                     let state = self.state.get(entered);
                     // SAFETY: promised by the caller, and the room is taken back below (`end_lending`); meanwhile
                     // `report_all` fills it.
                     unsafe { state.completions.lend(room, self.entry_bytes()) };
-                    let gives_way = self.seek(entered);
+                    let gives_way = self.poll_progress(entered);
                     let state = self.state.get(entered);
                     let found = state.completions.end_lending();
                     state.was_empty = found == 0;
                     if found > 0 {
-                        return Ok(self.told::<R>(found, entered));
+                        return Ok(self.deliver::<R>(found, entered));
                     }
                     if !state.completions.is_ready() {
-                        return Err(if gives_way { GIVE_WAY } else { TRY_AGAIN });
+                        return Err(if gives_way { YIELD } else { TRY_AGAIN });
                     }
                 }
                 // SAFETY: promised by the caller.
                 let found = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) }?;
-                Ok(self.told::<R>(found, entered))
+                Ok(self.deliver::<R>(found, entered))
             })
         })
     }
@@ -112,7 +112,7 @@ impl CompletionQueue {
     /// message or while sends of ours wait for credits. Many an MPI gives the processor away after a read that brought
     /// nothing, for longer than the rest of the message takes. Returns whether the processor is to be given away.
     #[inline(always)]
-    fn seek(&self, entered: &mut Entered) -> bool {
+    fn poll_progress(&self, entered: &mut Entered) -> bool {
         let mut moved = self.progress(entered);
         if !moved {
             match self.idle(entered) {
@@ -161,7 +161,7 @@ impl CompletionQueue {
 
     /// The application has so many more completions.
     #[inline(always)]
-    fn told<R: Recording>(&self, found: usize, entered: &mut Entered) -> isize {
+    fn deliver<R: Recording>(&self, found: usize, entered: &mut Entered) -> isize {
         R::read(&mut self.state.get(entered).unread, found);
         if found > 0 && self.state.get(entered).awaited {
             self.resume(entered);
@@ -289,17 +289,17 @@ impl Counter {
 
     /// Makes progress, unless the domain refuses calls after a panic. Then the count stands still.
     pub fn poll(&self) {
-        self.domain.enter_and_give_way(|entered| self.seek(entered));
+        self.domain.enter_and_yield(|entered| self.poll_progress(entered));
     }
 
     /// Makes progress, and waits a little if that has found nothing to do.
-    fn seek(&self, entered: &mut Entered) -> Result {
+    fn poll_progress(&self, entered: &mut Entered) -> Result {
         if self.progress(entered) {
             return Ok(0);
         }
         let count = self.endpoints.get(entered).len();
         match idle_each(count, |index| Arc::clone(&self.endpoints.get(entered)[index]).idle(entered)) {
-            Idle::Yield => Err(GIVE_WAY),
+            Idle::Yield => Err(YIELD),
             Idle::Arrived | Idle::Spin => Ok(0),
         }
     }
@@ -310,9 +310,9 @@ impl Counter {
         let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
         let errors = self.errors.load(Relaxed);
         loop {
-            let outcome = self.domain.enter_and_give_way(|entered| match self.successes.load(Relaxed) >= threshold {
+            let outcome = self.domain.enter_and_yield(|entered| match self.successes.load(Relaxed) >= threshold {
                 true => Ok(self.progress(entered).into()),
-                false => self.seek(entered),
+                false => self.poll_progress(entered),
             });
             if outcome < 0 && outcome != TRY_AGAIN.code() {
                 return Err(Errno(-outcome as c_int));

@@ -10,7 +10,7 @@ use tidegate_message::{Completion, Context, Failure, Operation, PeerId, Space, T
 
 /// What an application starts, as `submit` describes it.
 #[derive(Clone, Copy, Debug)]
-pub enum Deed {
+pub enum RecordedOperation {
     /// A send.
     Send {
         /// To whom.
@@ -95,22 +95,22 @@ impl Operations {
     }
 
     /// The application has started an operation. `context` is its ticket, if it has one.
-    pub fn start(&mut self, context: Context, deed: Deed, book: &impl Book) {
+    pub fn start(&mut self, context: Context, deed: RecordedOperation, book: &impl Book) {
         let (role, start) = match deed {
-            Deed::Send { to, space, bytes } => {
+            RecordedOperation::Send { to, space, bytes } => {
                 let Some(message) = self.message(to, space, bytes, book) else { return };
                 (Role::Send, Start::Send(message))
             }
-            Deed::Receive => (Role::Receive, Start::Receive),
-            Deed::Buffer => (Role::Receive, Start::Buffer),
-            Deed::Look => (Role::Other, Start::Look),
-            Deed::Discard => (Role::Discard, Start::Look),
-            Deed::Remote(bytes) => (Role::Other, Start::Remote(bytes)),
+            RecordedOperation::Receive => (Role::Receive, Start::Receive),
+            RecordedOperation::Buffer => (Role::Receive, Start::Buffer),
+            RecordedOperation::Look => (Role::Other, Start::Look),
+            RecordedOperation::Discard => (Role::Discard, Start::Look),
+            RecordedOperation::Remote(bytes) => (Role::Other, Start::Remote(bytes)),
         };
         let endpoint = self.endpoint;
         let Some(number) = process::with(|recorder| recorder.start(endpoint, start)) else { return };
-        // Tickets are few and small numbers; what has no ticket is over.
-        if context != crate::objects::tickets::SILENT {
+        // PendingOperations are few and small numbers; what has no ticket is over.
+        if context != crate::objects::pending_operations::SILENT {
             if self.by_ticket.len() <= context.0 {
                 self.by_ticket.resize(context.0 + 1, (0, Role::Other));
             }

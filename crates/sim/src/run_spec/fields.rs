@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{BlockedSender, NodeId, Rendezvous, Time, Ways};
+use crate::{BlockedSender, MessageHeader, NodeId, Rendezvous, Time, Ways};
 use tidegate_flow::SchemeName;
 
 use super::buffers;
@@ -199,6 +199,13 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
         };
     "flow" "eager" "2 KiB"
         "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
+    "flow" "message_header" "16 B"
+        "The header of each message: 16 bytes as in the library, or 24, with which a message of 2 KiB has no room for credits" =>
+        |d, t| d.config.message_header = match bytes(t)? {
+            16 => MessageHeader::Short,
+            24 => MessageHeader::Long,
+            _ => return Err("expected 16 B or 24 B".to_owned()),
+        };
     "flow" "receive_memory" ""
         "Most bytes that a process keeps on behalf of its senders; without it, as much as it takes" =>
             |d, t| d.config.receive_memory = Some(bytes(t)? as usize);

@@ -5,7 +5,7 @@
 //! next message finds its credits. A program that has just begun has no rests, and its first messages say little of the
 //! mean over many (P §5.3 takes that of 150 all-to-alls). Here each pair gets the rest of a random number of messages.
 
-use tidegate_flow::Lends;
+use tidegate_flow::ReceiverResource;
 
 use super::Simulation;
 use crate::config::{FlowChoice, SimulationError};
@@ -24,7 +24,7 @@ impl Simulation {
             process.endpoint.link_mut().hear_all(size);
         }
         let FlowChoice::Mailbox { scheme, piggyback, .. } = self.config.flow else { return Ok(()) };
-        if scheme.lends() != Lends::FixedSlots {
+        if scheme.lends() != ReceiverResource::FixedSlots {
             return Ok(());
         }
         if piggyback {

@@ -23,7 +23,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use super::Deed;
+use super::RecordedOperation;
 use crate::Time;
 use crate::flight::Rank;
 use crate::task::{Request, Tag, Task};
@@ -37,7 +37,7 @@ const RANKS_MOST: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Operation {
-    action: Deed,
+    action: RecordedOperation,
     /// Where the trace has it, counted from 1.
     line: usize,
     /// How many beginnings or ends of other operations it still waits for.
@@ -57,7 +57,7 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOperation {
     /// What it does.
-    pub deed: Deed,
+    pub deed: RecordedOperation,
     /// Where the trace has it, counted from 1.
     pub line: usize,
     /// The operations that must have begun before it begins.
@@ -155,8 +155,8 @@ impl Trace {
     #[must_use]
     pub fn messages(&self) -> (u64, u64) {
         let sends = self.ranks.iter().flatten().filter_map(|operation| match operation.action {
-            Deed::Send { bytes, .. } => Some(bytes),
-            Deed::Compute(_) | Deed::Receive { .. } => None,
+            RecordedOperation::Send { bytes, .. } => Some(bytes),
+            RecordedOperation::Compute(_) | RecordedOperation::Receive { .. } => None,
         });
         sends.fold((0, 0), |(count, total), bytes| (count + 1, total + bytes))
     }
@@ -194,15 +194,15 @@ impl Trace {
                 let operation = &operations[at as usize];
                 release(&operation.after_begin, &mut needs, &mut ready);
                 match operation.action {
-                    Deed::Compute(span) => {
+                    RecordedOperation::Compute(span) => {
                         task.compute(span).await;
                         release(&operation.after_end, &mut needs, &mut ready);
                         continue;
                     }
-                    Deed::Send { to, bytes, tag } => {
+                    RecordedOperation::Send { to, bytes, tag } => {
                         requests.push(task.start_send(to, tag, task.allocate(bytes)).await);
                     }
-                    Deed::Receive { from, bytes, tag } => {
+                    RecordedOperation::Receive { from, bytes, tag } => {
                         requests.push(task.start_receive(from, tag, task.allocate(bytes)).await);
                     }
                 }
@@ -273,7 +273,7 @@ impl Graph {
     }
 }
 
-fn read_action(words: &[&str], ranks: u32) -> Result<Deed, String> {
+fn read_action(words: &[&str], ranks: u32) -> Result<RecordedOperation, String> {
     let number = |word: &str| word.parse::<u64>().map_err(|_| format!("`{word}` is no number"));
     let bytes = |word: &str| {
         let digits = word.strip_suffix('b').ok_or(format!("`{word}` is no size: write for example 8b"))?;
@@ -286,13 +286,13 @@ fn read_action(words: &[&str], ranks: u32) -> Result<Deed, String> {
     match words {
         ["calc", span, rest @ ..] => {
             read_options(rest)?;
-            Ok(Deed::Compute(Time::from_nanoseconds(number(span)?)))
+            Ok(RecordedOperation::Compute(Time::from_nanoseconds(number(span)?)))
         }
         ["send", size, "to", to, rest @ ..] => {
-            Ok(Deed::Send { to: rank(to)?, bytes: bytes(size)?, tag: read_options(rest)? })
+            Ok(RecordedOperation::Send { to: rank(to)?, bytes: bytes(size)?, tag: read_options(rest)? })
         }
         ["recv", size, "from", from, rest @ ..] => {
-            Ok(Deed::Receive { from: rank(from)?, bytes: bytes(size)?, tag: read_options(rest)? })
+            Ok(RecordedOperation::Receive { from: rank(from)?, bytes: bytes(size)?, tag: read_options(rest)? })
         }
         _ => Err(format!("`{}` is neither calc, send, recv, requires nor irequires", words.join(" "))),
     }

@@ -26,5 +26,5 @@ pub use goal::{HALO, Trace, TraceError, TraceOperation};
 pub use neighbours::Neighbours;
 pub use operation::{Benchmark, Mixed, Operation};
 pub use phases::{Phase, Phases};
-pub use recording::{Deed, Step, goal as write_goal, record, write_rank};
+pub use recording::{RecordedOperation, Step, goal as write_goal, record, write_rank};
 pub use traffic::{Pattern, Traffic};

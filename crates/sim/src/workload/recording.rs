@@ -12,7 +12,7 @@ use crate::task::{Call, Delivery, Program, Sender, Tag, Task};
 
 /// What a program does at one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum RecordedOperation {
     /// It computes, or moves bytes within its memory; the latter takes no time here.
     Compute(Time),
     /// It starts to send.
@@ -35,13 +35,15 @@ pub enum Deed {
     },
 }
 
-impl Deed {
+impl RecordedOperation {
     /// Whether it belongs to a collective operation.
     #[must_use]
     pub fn is_collective(self) -> bool {
         match self {
-            Deed::Compute(_) => false,
-            Deed::Send { tag, .. } | Deed::Receive { tag, .. } => super::communicator::is_collective(tag),
+            RecordedOperation::Compute(_) => false,
+            RecordedOperation::Send { tag, .. } | RecordedOperation::Receive { tag, .. } => {
+                super::communicator::is_collective(tag)
+            }
         }
     }
 }
@@ -50,7 +52,7 @@ impl Deed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What is done.
-    pub deed: Deed,
+    pub deed: RecordedOperation,
     /// What has ended by then that the step before had not waited for.
     pub after: Vec<usize>,
 }
@@ -72,17 +74,17 @@ pub fn record(program: &impl Program, rank: Rank, size: u32) -> Result<Vec<Step>
                 Call::Send { to, tag, part, operation } => {
                     let delivery = Delivery { peer: to, tag, length: part.length };
                     under_way.insert(operation, (steps.len(), delivery));
-                    Deed::Send { to, bytes: part.length, tag }
+                    RecordedOperation::Send { to, bytes: part.length, tag }
                 }
                 Call::Receive { from: Sender::Rank(from), tag, part, operation } => {
                     let delivery = Delivery { peer: from, tag, length: part.length };
                     under_way.insert(operation, (steps.len(), delivery));
-                    Deed::Receive { from, bytes: part.length, tag }
+                    RecordedOperation::Receive { from, bytes: part.length, tag }
                 }
                 Call::Receive { from: Sender::Any, .. } => {
                     return Err(format!("rank {} receives from anybody: whose message it gets is not known", rank.0));
                 }
-                Call::Compute(span) => Deed::Compute(span),
+                Call::Compute(span) => RecordedOperation::Compute(span),
                 Call::Copy { .. } | Call::Combine { .. } | Call::Credits(_) | Call::Counter(_) => continue,
             };
             steps.push(Step { deed, after: std::mem::take(&mut after) });
@@ -121,9 +123,13 @@ pub fn write_rank(text: &mut impl fmt::Write, rank: u32, steps: impl IntoIterato
     let mut was_computing = false;
     for (number, Step { deed, after }) in steps.into_iter().enumerate() {
         match deed {
-            Deed::Compute(span) => writeln!(text, "l{number}: calc {}", span.nanoseconds().round() as u64)?,
-            Deed::Send { to, bytes, tag } => writeln!(text, "l{number}: send {bytes}b to {} tag {}", to.0, tag.0)?,
-            Deed::Receive { from, bytes, tag } => {
+            RecordedOperation::Compute(span) => {
+                writeln!(text, "l{number}: calc {}", span.nanoseconds().round() as u64)?
+            }
+            RecordedOperation::Send { to, bytes, tag } => {
+                writeln!(text, "l{number}: send {bytes}b to {} tag {}", to.0, tag.0)?
+            }
+            RecordedOperation::Receive { from, bytes, tag } => {
                 writeln!(text, "l{number}: recv {bytes}b from {} tag {}", from.0, tag.0)?;
             }
         }
@@ -134,7 +140,7 @@ pub fn write_rank(text: &mut impl fmt::Write, rank: u32, steps: impl IntoIterato
         for ended in after {
             writeln!(text, "l{number} requires l{ended}")?;
         }
-        was_computing = matches!(deed, Deed::Compute(_));
+        was_computing = matches!(deed, RecordedOperation::Compute(_));
     }
     text.write_str("}\n")
 }
@@ -155,7 +161,7 @@ mod tests {
             task.wait(coming).await;
         };
         let steps = record(&program, Rank(0), 2).unwrap();
-        let send = Deed::Send { to: Rank(1), bytes: 8, tag: Tag(5) };
+        let send = RecordedOperation::Send { to: Rank(1), bytes: 8, tag: Tag(5) };
         assert_eq!(steps.iter().map(|step| step.deed).nth(2), Some(send));
         let text = goal(&program, 2).unwrap();
         assert!(text.contains("l1 requires l0\nl2: send 8b to 1 tag 5\nl2 irequires l1\n"), "{text}");

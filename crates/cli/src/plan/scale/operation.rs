@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use tidegate_sim::Time;
-use tidegate_sim::workload::{Deed, Trace};
+use tidegate_sim::workload::{RecordedOperation, Trace};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +92,9 @@ pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
         let mut needs: Vec<Need> = operation.after_begin.iter().map(|of| need(of, After::Begin)).collect();
         needs.extend(operation.after_end.iter().map(|of| need(of, After::End)));
         let (way, peer, bytes, tag, compute) = match operation.deed {
-            Deed::Compute(span) => (Way::Compute, 0, 0, 0, span),
-            Deed::Send { to, bytes, tag } => (Way::Send, to.0, bytes, tag.0, Time::ZERO),
-            Deed::Receive { from, bytes, tag } => (Way::Receive, from.0, bytes, tag.0, Time::ZERO),
+            RecordedOperation::Compute(span) => (Way::Compute, 0, 0, 0, span),
+            RecordedOperation::Send { to, bytes, tag } => (Way::Send, to.0, bytes, tag.0, Time::ZERO),
+            RecordedOperation::Receive { from, bytes, tag } => (Way::Receive, from.0, bytes, tag.0, Time::ZERO),
         };
         let mut merged = Operation { way, peer, bytes, tag, compute, needs, line: operation.line };
         let before = found.len().saturating_sub(1);

@@ -59,7 +59,8 @@ use crate::config::MAILBOX_SLOTS_MAX;
 use crate::inspect::{Inspection, PeerInspection};
 use crate::violation::returned_credits;
 use crate::{
-    Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, Tally, Violation,
+    Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, SchemeStats,
+    Violation,
 };
 use receiver::ReceiverSide;
 use sender::SenderSide;
@@ -83,7 +84,7 @@ impl Scheme for Dynamic {
     }
 
     #[inline(always)]
-    fn depart(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
+    fn before_send(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
         self.let_credits_ride(to, packet)
     }
 
@@ -150,7 +151,7 @@ impl Scheme for Dynamic {
     }
 
     #[inline]
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> SchemeStats {
         self.tally
     }
 

@@ -6,7 +6,7 @@ use super::sender::SenderSide;
 use super::slots::SlotPool;
 use super::thresholds::ThresholdQueues;
 use crate::control_queue::ControlQueue;
-use crate::{Config, Credits, PeerId, Peers, Regions, Tally};
+use crate::{Config, Credits, PeerId, Peers, Regions, SchemeStats};
 
 /// Dynamic credits towards and from all peers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub(crate) struct Dynamic {
     /// The most slots that the intended quota of one sender may grow to.
     pub(super) quota_most: u32,
     pub(super) piggyback: bool,
-    pub(super) tally: Tally,
+    pub(super) tally: SchemeStats,
 }
 
 impl Dynamic {
@@ -45,7 +45,7 @@ impl Dynamic {
             shares,
             quota_most: quota_most.unwrap_or(u32::MAX).max(quota + u32::from(uneven > 0)),
             piggyback,
-            tally: Tally::default(),
+            tally: SchemeStats::default(),
         }
     }
 

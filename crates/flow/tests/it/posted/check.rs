@@ -1,7 +1,7 @@
 //! The invariants of posted buffers, checked on a whole world.
 
 use super::world::{Frame, Route, World};
-use tidegate_flow::{Lends, PeerId, SchemeName};
+use tidegate_flow::{PeerId, ReceiverResource, SchemeName};
 
 /// Every invariant in turn, or which one is broken and how.
 pub fn check(world: &World) -> Result<(), String> {
@@ -32,8 +32,10 @@ fn check_queue(world: &World, index: usize) -> Result<(), String> {
         format!("buffers {from}→{to}: {taken} are taken, {} messages wait", channel.arrived.len())
     })?;
     let buffers = match world.map.layout.scheme.lends() {
-        Lends::PoolBuffers => return Ok(()),
-        Lends::CreditedBuffers | Lends::GrowingBuffers => world.inspect(to).peers[from_index.0 as usize].intended_quota,
+        ReceiverResource::PoolBuffers => return Ok(()),
+        ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
+            world.inspect(to).peers[from_index.0 as usize].intended_quota
+        }
         _ => world.map.layout.buffers.per_connection,
     };
     ensure(posted + taken == buffers, || {

@@ -38,7 +38,7 @@ fn send(endpoint: &mut FlowControl, packets: u32, now: Instant) -> Result<Vec<Pa
             credits.end();
             let leave = |left| {
                 let mut packet = Packet::new(PacketKind::Data, 0, 0);
-                endpoint.depart(PEER, &mut packet, left);
+                endpoint.before_send(PEER, &mut packet, left);
                 packet
             };
             Ok((0..granted).rev().map(leave).collect())
@@ -159,7 +159,7 @@ fn a_message_that_waited_and_was_refused_then_has_waited_when_it_leaves() {
 fn a_buffer_that_is_filled_in_part_costs_one_credit_and_one_that_is_not_begun_none() {
     let mut endpoint = endpoint(SchemeName::Preposted, |of| (of.per_connection, of.packets) = (1, 4));
     let mut credits = endpoint.request(PEER, 3, NOW).into_credits();
-    endpoint.depart(PEER, &mut Packet::new(PacketKind::Data, 56, 1), 2);
+    endpoint.before_send(PEER, &mut Packet::new(PacketKind::Data, 56, 1), 2);
     credits.spend();
     endpoint.give_back(PEER, credits);
     assert_eq!(send(&mut endpoint, 2, NOW).map(|packets| packets.len()), Ok(2));

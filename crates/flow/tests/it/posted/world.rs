@@ -82,7 +82,7 @@ impl World {
         self.endpoints[endpoint].inspect()
     }
 
-    pub fn tally(&self, endpoint: usize) -> tidegate_flow::Tally {
+    pub fn tally(&self, endpoint: usize) -> tidegate_flow::SchemeStats {
         self.endpoints[endpoint].tally()
     }
 
@@ -212,7 +212,7 @@ impl World {
         for index in 0..granted {
             let is_last = index + 1 == granted;
             let mut packet = Packet::new(PacketKind::Data, if is_last { 0 } else { PAYLOAD_BYTES }, 0);
-            let riding = self.flow_control(from).depart(to, &mut packet, granted - index - 1);
+            let riding = self.flow_control(from).before_send(to, &mut packet, granted - index - 1);
             if packet.header.ends_buffer() != is_last || riding != packet.piggyback().unwrap_or(0).into() {
                 return Err(format!("packet {index} of {granted}: {packet:?}, {riding} riding"));
             }

@@ -295,7 +295,7 @@ fn programs_of_all_kinds_of_messages_never_overtake_a_fence() {
         let patience = [Duration::ZERO, Duration::from_millis(1)][index % 2];
         let mut world = Setup { patience, ..setup }.build();
         let (mut sends, mut last_fence) = (Vec::<(usize, Handle, Option<usize>)>::new(), [None; 3]);
-        let mut receives: Vec<Option<Handle>> = vec![None; 60];
+        let mut receives: Vec<Option<Handle>> = vec![None; 30];
         for number in 0..receives.len() {
             let to = 1 + random.below(2);
             let length = [0, 8, 40, 300, 3000][random.below(5)];

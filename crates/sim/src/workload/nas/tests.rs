@@ -4,7 +4,7 @@
 use super::*;
 use crate::flight::Rank;
 use crate::task::Task;
-use crate::workload::{Deed, record};
+use crate::workload::{RecordedOperation, record};
 
 /// Messages of one process outside of collective operations, by their length.
 fn lengths(benchmark: Benchmark, class: Class, processes: u32, rank: u32) -> Vec<u64> {
@@ -13,7 +13,7 @@ fn lengths(benchmark: Benchmark, class: Class, processes: u32, rank: u32) -> Vec
     let program = move |task: Task| async move { nas.run(&Communicator::world(&task)).await };
     let steps = record(&program, Rank(rank), processes).unwrap();
     let sends = steps.into_iter().map(|step| step.deed).filter(|deed| !deed.is_collective());
-    sends.filter_map(|deed| if let Deed::Send { bytes, .. } = deed { Some(bytes) } else { None }).collect()
+    sends.filter_map(|deed| if let RecordedOperation::Send { bytes, .. } = deed { Some(bytes) } else { None }).collect()
 }
 
 /// The least, the sum, and the most over all processes.
@@ -101,8 +101,7 @@ fn is_and_ft_talk_in_collective_operations_only() {
         let nas = Nas { benchmark, class, iterations: None, rate: 1000.0, variation: Variation::AsPublished };
         let program = move |task: Task| async move { nas.run(&Communicator::world(&task)).await };
         let steps = record(&program, Rank(3), processes).unwrap();
-        let is_block =
-            |step: &&crate::workload::Step| matches!(step.deed, Deed::Send { bytes: sent, .. } if sent == bytes);
+        let is_block = |step: &&crate::workload::Step| matches!(step.deed, RecordedOperation::Send { bytes: sent, .. } if sent == bytes);
         assert_eq!(steps.iter().filter(is_block).count() as u32, operations * (processes - 1), "{benchmark:?}");
     }
 }
@@ -117,9 +116,13 @@ fn each_message_has_its_receive() {
         for rank in 0..16 {
             for step in record(&program, Rank(rank), 16).unwrap() {
                 match step.deed {
-                    Deed::Send { to, bytes, tag } => *balance.entry((rank, to.0, tag, bytes)).or_default() += 1,
-                    Deed::Receive { from, bytes, tag } => *balance.entry((from.0, rank, tag, bytes)).or_default() -= 1,
-                    Deed::Compute(_) => {}
+                    RecordedOperation::Send { to, bytes, tag } => {
+                        *balance.entry((rank, to.0, tag, bytes)).or_default() += 1
+                    }
+                    RecordedOperation::Receive { from, bytes, tag } => {
+                        *balance.entry((from.0, rank, tag, bytes)).or_default() -= 1
+                    }
+                    RecordedOperation::Compute(_) => {}
                 }
             }
         }

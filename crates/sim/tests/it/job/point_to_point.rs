@@ -3,7 +3,7 @@
 use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
 use tidegate_sim::workload::{Communicator, point_to_point};
-use tidegate_sim::{Part, Rank, Sender, SimulationConfig, Tag, Task, Time};
+use tidegate_sim::{MessageHeader, Part, Rank, Sender, SimulationConfig, Tag, Task, Time};
 
 use super::support::{all_flows, bytes_of, filled, job, mailbox, read, run};
 
@@ -121,4 +121,26 @@ fn messages_on_the_path_within_a_node_use_no_packets_and_no_credits() {
     assert_eq!(through.counter(Counter::PacketsSent), 0);
     let around = run(SimulationConfig { intra_node_path: false, ..job(6, flow) }, &program);
     assert_eq!(around.counter(Counter::PacketsSent) - around.counter(Counter::CreditPackets), 6 * 10 * 37);
+}
+
+/// P §5.4: "for the 2KB messages … the VELO packetization does not provide any space to include the piggybacking
+/// information".
+#[test]
+fn no_credit_rides_on_messages_that_fill_their_packets_with_a_header_of_24_bytes() {
+    let counts = |message_header, bytes| {
+        let flow = mailbox(SchemeName::Static, 16, 2, true);
+        let config = SimulationConfig { message_header, ..job(2, flow) };
+        let outcome = run(config, &move |task: Task| async move {
+            let world = Communicator::world(&task);
+            point_to_point::exchange(&world, bytes, 20).await;
+        });
+        let of = |counter| outcome.counter(counter);
+        (
+            (of(Counter::PacketsSent) - of(Counter::CreditPackets)) / of(Counter::MessagesEager),
+            of(Counter::CreditsPiggybacked) > 0,
+        )
+    };
+    assert_eq!(counts(MessageHeader::Short, 2048), (37, true));
+    assert_eq!(counts(MessageHeader::Long, 2044), (37, true));
+    assert_eq!(counts(MessageHeader::Long, 2048), (37, false));
 }

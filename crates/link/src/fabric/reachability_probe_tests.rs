@@ -2,7 +2,7 @@
 //! a host that is gone is named in time; and asking takes little, of us and of them.
 
 use super::kernels::Host;
-use super::knocking::{KNOCKS_MOST, QUESTIONS_MOST};
+use super::reachability_probe::{PROBES_MOST, QUESTIONS_MOST};
 use super::tests::{Job, MOMENT, WHILE};
 use super::trouble_tests::star;
 use std::time::Duration;
@@ -218,7 +218,7 @@ fn the_peers_of_one_host_ask_it_once() {
 
 #[test]
 fn asking_is_bounded_and_everybody_gets_a_turn() {
-    const MANY: usize = KNOCKS_MOST - 10;
+    const MANY: usize = PROBES_MOST - 10;
     let (mut job, places) = star(MANY);
     job.steps(100, WHILE);
     // Fewer descriptors than there are peers that compute.

@@ -63,9 +63,9 @@ struct Streak {
 
 /// What hinders us from connecting to one peer, or from taking peers into our own table.
 #[derive(Debug, Default)]
-pub(super) struct Hindrance(Option<Streak>);
+pub(super) struct ConnectRetry(Option<Streak>);
 
-impl Hindrance {
+impl ConnectRetry {
     /// Takes the error of a try that fails now. Returns it, as one that may not be tried again if it has lasted too
     /// long, and how long it has lasted.
     pub fn weigh(&mut self, error: LinkError, now: Instant) -> (LinkError, Duration) {
@@ -90,7 +90,7 @@ impl Hindrance {
 }
 
 #[cfg(all(test, not(loom)))]
-impl Hindrance {
+impl ConnectRetry {
     /// As if it had begun so long ago.
     pub fn pretend_to_have_lasted(&mut self, lasting: Duration) {
         if let Some(streak) = &mut self.0 {
@@ -146,23 +146,23 @@ mod tests {
 
     #[test]
     fn a_full_table_counts_from_the_first_of_tries_that_follow_each_other() {
-        let mut hindrance = Hindrance::default();
+        let mut connect_retry = ConnectRetry::default();
         for now in 0..10 {
-            assert!(hindrance.weigh(full(), second(now)).0.may_be_tried_again(), "{now}");
+            assert!(connect_retry.weigh(full(), second(now)).0.may_be_tried_again(), "{now}");
         }
-        assert!(!hindrance.weigh(full(), second(10)).0.may_be_tried_again());
+        assert!(!connect_retry.weigh(full(), second(10)).0.may_be_tried_again());
         // Few tries, far apart, prove nothing.
         for now in [20, 31, 50] {
-            assert!(hindrance.weigh(full(), second(now)).0.may_be_tried_again(), "{now}");
+            assert!(connect_retry.weigh(full(), second(now)).0.may_be_tried_again(), "{now}");
         }
     }
 
     #[test]
     fn a_peers_full_table_is_tried_again_without_end_and_said() {
-        let (mut hindrance, mut announcer) = (Hindrance::default(), Announcer::default());
+        let (mut connect_retry, mut announcer) = (ConnectRetry::default(), Announcer::default());
         let mut told = 0;
         for now in 0..1000 {
-            let (error, lasting) = hindrance.weigh_of_peer(full(), second(now));
+            let (error, lasting) = connect_retry.weigh_of_peer(full(), second(now));
             assert!(error.may_be_tried_again(), "{now}");
             let said = announcer.announce(&error, lasting, second(now));
             assert!(said.as_ref().is_none_or(|(level, _)| *level == Level::Trouble), "{said:?}");
@@ -181,11 +181,11 @@ mod tests {
             (libc::ENOLCK, false, "locks"),
             (libc::ENOSPC, false, "--shm-size"),
         ] {
-            let mut hindrance = Hindrance::default();
+            let mut connect_retry = ConnectRetry::default();
             for now in (0..60).step_by(2) {
-                assert!(hindrance.weigh(lack(errno), second(now)).0.may_be_tried_again(), "{errno} {now}");
+                assert!(connect_retry.weigh(lack(errno), second(now)).0.may_be_tried_again(), "{errno} {now}");
             }
-            let (error, lasting) = hindrance.weigh(lack(errno), second(60));
+            let (error, lasting) = connect_retry.weigh(lack(errno), second(60));
             assert_eq!((error.may_be_tried_again(), lasting.as_secs()), (!ends, 60), "{errno}");
             let text = if ends { error.to_string() } else { error.remedy() };
             assert!(text.contains(remedy), "{text}");
@@ -194,19 +194,19 @@ mod tests {
 
     #[test]
     fn a_lack_does_not_count_while_something_else_hinders() {
-        let mut hindrance = Hindrance::default();
+        let mut connect_retry = ConnectRetry::default();
         for now in 0..100 {
-            assert!(hindrance.weigh(LinkError::Busy { file: "table".into() }, second(now)).0.may_be_tried_again());
+            assert!(connect_retry.weigh(LinkError::Busy { file: "table".into() }, second(now)).0.may_be_tried_again());
         }
-        assert!(hindrance.weigh(lack(libc::EMFILE), second(100)).0.may_be_tried_again());
+        assert!(connect_retry.weigh(lack(libc::EMFILE), second(100)).0.may_be_tried_again());
     }
 
     #[test]
     fn the_user_is_told_after_five_seconds_and_every_minute() {
-        let (mut hindrance, mut announcer) = (Hindrance::default(), Announcer::default());
+        let (mut connect_retry, mut announcer) = (ConnectRetry::default(), Announcer::default());
         let mut said = Vec::new();
         for now in 0..130 {
-            let (error, lasting) = hindrance.weigh(lack(libc::ENFILE), second(now));
+            let (error, lasting) = connect_retry.weigh(lack(libc::ENFILE), second(now));
             let text = announcer.announce(&error, lasting, second(now));
             said.extend(text.map(|(level, text)| {
                 assert!(text.contains("fs.file-max"), "{text}");

@@ -1,5 +1,5 @@
-//! Tickets: what is remembered of an operation until it completes. The message layer knows an operation by a number,
-//! and its completion brings that number back.
+//! Tickets: the facts of an operation until it completes. The message layer knows an operation by a number, and its
+//! completion brings that number back.
 
 use crate::border::bindings::*;
 use crate::objects::completion::Entry;
@@ -25,7 +25,7 @@ pub struct Ticket {
 
 /// Tickets by number: the number is the operation's context in the message layer.
 #[derive(Default)]
-pub struct Tickets {
+pub struct PendingOperations {
     places: Vec<Ticket>,
     free: Vec<u32>,
     /// Unexpected messages that a peek has set aside for a later `FI_CLAIM`: each by the application's context and the
@@ -51,7 +51,7 @@ pub const RECORDED: u64 = 1 << 62;
 /// The context, in the message layer, of all operations that are reported only if they fail. They have no ticket.
 pub const SILENT: Context = Context(usize::MAX);
 
-impl Tickets {
+impl PendingOperations {
     /// Remembers an operation. Returns its name in the message layer.
     #[inline]
     pub fn insert(&mut self, ticket: Ticket) -> Context {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_ticket_that_has_ended_serves_the_next_operation() {
-        let mut tickets = Tickets::default();
+        let mut tickets = PendingOperations::default();
         let first = tickets.insert(ticket(1, EventKind::Receive));
         let second = tickets.insert(ticket(2, EventKind::Receive));
         assert_ne!(first, second);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn silent_operations_have_no_ticket_and_end_without_one() {
-        let mut tickets = Tickets::default();
+        let mut tickets = PendingOperations::default();
         assert!(tickets.get(SILENT).is_none());
         tickets.remove(SILENT);
         assert_eq!(tickets.insert(ticket(1, EventKind::Send)), Context(0));
@@ -185,12 +185,13 @@ mod tests {
 
     #[test]
     fn messages_set_aside_are_found_by_their_own_context() {
-        let mut tickets = Tickets::default();
+        let mut tickets = PendingOperations::default();
         let [first, second, other] = [5, 5, 6].map(|context| tickets.insert(ticket(context, EventKind::Receive)));
         for ticket in [first, second, other] {
             tickets.set_claimed(ticket, true);
         }
-        let found = |tickets: &Tickets, context| tickets.find_claimed(core::ptr::without_provenance_mut(context));
+        let found =
+            |tickets: &PendingOperations, context| tickets.find_claimed(core::ptr::without_provenance_mut(context));
         assert_eq!((found(&tickets, 5), found(&tickets, 6), found(&tickets, 7)), (Some(first), Some(other), None));
         tickets.set_claimed(first, false);
         assert_eq!(found(&tickets, 5), Some(second));

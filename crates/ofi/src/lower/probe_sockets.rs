@@ -1,6 +1,6 @@
-//! [`Doors`]: connections to ports of peers' hosts that nobody uses. With `tcp`, where peers' addresses are sockets.
-//! What they are good for, how long each is kept and how many there are, the protocol says
-//! (`tidegate_link::fabric`, `knocking`).
+//! [`ProbeSockets`]: connections to ports of peers' hosts that nobody uses. With `tcp`, where peers' addresses are
+//! sockets. What they are good for, how long each is kept and how many there are, the protocol says
+//! (`tidegate_link::fabric`, `reachability_probe`).
 //!
 //! One that is taken is kept alive by the kernels: ours asks theirs every second once nothing has come for two, and
 //! gives the connection up after seven seconds without an answer. Nothing is ever sent by it, so no other time limit
@@ -16,7 +16,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use tidegate_link::fabric::{Answer, Knock};
+use tidegate_link::fabric::{Answer, Probe};
 
 /// A port at which nobody listens on any host: its service, the port multiplexer, is extinct.
 pub const PORT_OF_NOBODY: u16 = 1;
@@ -35,14 +35,14 @@ struct Connection {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Doors {
+pub struct ProbeSockets {
     connections: HashMap<u64, Connection>,
     number: u64,
 }
 
-impl Doors {
+impl ProbeSockets {
     /// Tries a connection. Does not wait.
-    pub fn knock(&mut self, at: SocketAddr) -> Result<Knock, Answer> {
+    pub fn probe(&mut self, at: SocketAddr) -> Result<Probe, Answer> {
         let socket = open(at).map_err(|errno| meaning(errno).unwrap_or(Answer::None))?;
         match net::connect(&socket, &at) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
@@ -50,11 +50,11 @@ impl Doors {
         }
         self.number += 1;
         self.connections.insert(self.number, Connection { socket, is_taken: false });
-        Ok(Knock(self.number))
+        Ok(Probe(self.number))
     }
 
     /// What has become of it.
-    pub fn answer(&mut self, Knock(number): Knock) -> Answer {
+    pub fn answer(&mut self, Probe(number): Probe) -> Answer {
         let Some(connection) = self.connections.get_mut(&number) else { return Answer::Ended };
         if !connection.is_taken {
             match sockopt::socket_error(&connection.socket) {
@@ -73,7 +73,7 @@ impl Doors {
     }
 
     /// Ends it.
-    pub fn close(&mut self, Knock(number): Knock) {
+    pub fn close(&mut self, Probe(number): Probe) {
         if let Some(connection) = self.connections.remove(&number) {
             // Where that fails, it ends in the orderly way.
             let _ = sockopt::set_socket_linger(&connection.socket, Some(Duration::ZERO));
@@ -115,10 +115,10 @@ mod tests {
     const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
     /// What has become of a connection as soon as it is something else than this, or after a second and a half.
-    fn after(doors: &mut Doors, knock: Knock, before: &Answer) -> Answer {
+    fn after(probes: &mut ProbeSockets, probe: Probe, before: &Answer) -> Answer {
         let end = Instant::now() + Duration::from_millis(1500);
         loop {
-            let answer = doors.answer(knock);
+            let answer = probes.answer(probe);
             if answer != *before || Instant::now() > end {
                 return answer;
             }
@@ -126,35 +126,35 @@ mod tests {
         }
     }
 
-    fn answer_of(doors: &mut Doors, at: SocketAddr) -> Answer {
-        match doors.knock(at) {
-            Ok(knock) => after(doors, knock, &Answer::None),
+    fn answer_of(probes: &mut ProbeSockets, at: SocketAddr) -> Answer {
+        match probes.probe(at) {
+            Ok(probe) => after(probes, probe, &Answer::None),
             Err(answer) => answer,
         }
     }
 
     #[test]
     fn who_listens_is_told_from_who_does_not() {
-        let (mut doors, listener) = (Doors::default(), TcpListener::bind(LOOPBACK).unwrap());
+        let (mut probes, listener) = (ProbeSockets::default(), TcpListener::bind(LOOPBACK).unwrap());
         let at = listener.local_addr().unwrap();
-        assert_eq!(answer_of(&mut doors, at), Answer::Taken);
+        assert_eq!(answer_of(&mut probes, at), Answer::Taken);
         drop(listener);
-        assert_eq!(answer_of(&mut doors, at), Answer::Refused);
-        assert_eq!(answer_of(&mut doors, SocketAddr::new(at.ip(), PORT_OF_NOBODY)), Answer::Refused);
+        assert_eq!(answer_of(&mut probes, at), Answer::Refused);
+        assert_eq!(answer_of(&mut probes, SocketAddr::new(at.ip(), PORT_OF_NOBODY)), Answer::Refused);
     }
 
     #[test]
     fn a_kept_connection_tells_the_end_of_who_has_not_accepted_it_or_has() {
         for accepts in [false, true] {
-            let (mut doors, listener) = (Doors::default(), TcpListener::bind(LOOPBACK).unwrap());
-            let knock = doors.knock(listener.local_addr().unwrap()).unwrap();
-            assert_eq!(after(&mut doors, knock, &Answer::None), Answer::Taken);
+            let (mut probes, listener) = (ProbeSockets::default(), TcpListener::bind(LOOPBACK).unwrap());
+            let probe = probes.probe(listener.local_addr().unwrap()).unwrap();
+            assert_eq!(after(&mut probes, probe, &Answer::None), Answer::Taken);
             let accepted = accepts.then(|| listener.accept().unwrap());
-            assert_eq!(doors.answer(knock), Answer::Taken);
+            assert_eq!(probes.answer(probe), Answer::Taken);
             drop((listener, accepted));
-            assert_eq!(after(&mut doors, knock, &Answer::Taken), Answer::Ended);
-            doors.close(knock);
-            assert!(doors.connections.is_empty());
+            assert_eq!(after(&mut probes, probe, &Answer::Taken), Answer::Ended);
+            probes.close(probe);
+            assert!(probes.connections.is_empty());
         }
     }
 
@@ -164,30 +164,30 @@ mod tests {
         net::bind(&full, &SocketAddr::from(LOOPBACK)).unwrap();
         net::listen(&full, 0).unwrap();
         let at = SocketAddr::try_from(net::getsockname(&full).unwrap()).unwrap();
-        let mut doors = Doors::default();
-        let knocks = [(); 3].map(|()| doors.knock(at).unwrap());
-        let answers = knocks.map(|knock| after(&mut doors, knock, &Answer::None));
+        let mut probes = ProbeSockets::default();
+        let three = [(); 3].map(|()| probes.probe(at).unwrap());
+        let answers = three.map(|probe| after(&mut probes, probe, &Answer::None));
         assert_eq!(answers[0], Answer::Taken);
         assert_eq!(answers[2], Answer::None, "{answers:?}");
-        assert_eq!(doors.answer(knocks[0]), Answer::Taken);
+        assert_eq!(probes.answer(three[0]), Answer::Taken);
     }
 
     #[test]
     fn who_accepts_a_connection_that_goes_reads_an_error() {
-        let (mut doors, listener) = (Doors::default(), TcpListener::bind(LOOPBACK).unwrap());
-        let knock = doors.knock(listener.local_addr().unwrap()).unwrap();
-        assert_eq!(after(&mut doors, knock, &Answer::None), Answer::Taken);
+        let (mut probes, listener) = (ProbeSockets::default(), TcpListener::bind(LOOPBACK).unwrap());
+        let probe = probes.probe(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(after(&mut probes, probe, &Answer::None), Answer::Taken);
         let accepted = listener.accept().unwrap().0;
-        doors.close(knock);
+        probes.close(probe);
         assert_eq!(net::recv(&accepted, &mut [0; 8], RecvFlags::empty()), Err(Errno::CONNRESET));
     }
 
     #[test]
     fn a_try_does_not_wait() {
         // Addresses for documentation: nobody answers, or there is no way.
-        let (mut doors, begun) = (Doors::default(), Instant::now());
+        let (mut probes, begun) = (ProbeSockets::default(), Instant::now());
         for host in 0..100 {
-            let _ = doors.knock(SocketAddr::from((Ipv4Addr::new(203, 0, 113, host), 9)));
+            let _ = probes.probe(SocketAddr::from((Ipv4Addr::new(203, 0, 113, host), 9)));
         }
         assert!(begun.elapsed() < Duration::from_secs(3));
     }

@@ -1,5 +1,5 @@
-//! [`Knocking`]: connections that nobody uses, by which we find out whether a peer's process and its host are there,
-//! where peers are reached by TCP.
+//! [`ReachabilityProbe`]: connections that carry nothing, by which we find out whether a peer's process and its host
+//! are there, where peers are reached by TCP.
 //!
 //! The simple idea: connect to the peer's port now and then; if nothing answers, the host is gone. It fails, because
 //! the kernel of a host drops tries to connect to a port whose queue of connections is full, and the queue of a process
@@ -20,19 +20,19 @@
 //! some hold a connection that the other kernel forgets after a minute, or less. So the end of a kept connection proves
 //! nothing: it makes us try again, and what comes of that counts.
 //!
-//! Bounds: [`KNOCKS_MOST`] peers and [`QUESTIONS_MOST`] hosts are asked at a time, each with one connection; the others
+//! Bounds: [`PROBES_MOST`] peers and [`QUESTIONS_MOST`] hosts are asked at a time, each with one connection; the others
 //! wait, and whoever has been asked for [`TURN`] makes room for them. As many hosts are remembered as there may be
 //! peers.
 
 use super::liveness::Reach;
-use super::network::{Answer, Door, Knock, Network, Route};
+use super::network::{Answer, Network, Probe, ProbeTarget, Route};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
 /// Peers that are asked at a time.
-pub const KNOCKS_MOST: usize = 256;
+pub const PROBES_MOST: usize = 256;
 /// Hosts that are asked at a time.
 pub const QUESTIONS_MOST: usize = 32;
 /// A peer that has been asked for this long makes room for another that waits for its turn.
@@ -59,7 +59,7 @@ struct Asked {
     /// Since when it has its turn.
     since: Instant,
     /// The connection, and since when it is tried.
-    knock: Option<(Knock, Instant)>,
+    probe: Option<(Probe, Instant)>,
     /// Since when the connection is there.
     taken_since: Option<Instant>,
     /// Since when its port answers nothing.
@@ -74,7 +74,7 @@ struct Asked {
 #[derive(Debug, Default)]
 struct Host {
     /// The question that is under way, and since when.
-    question: Option<(Knock, Instant)>,
+    question: Option<(Probe, Instant)>,
     answered_at: Option<Instant>,
     /// It has not answered the last question that is over.
     is_silent: bool,
@@ -112,7 +112,7 @@ impl Host {
         if self.question.is_some() {
             return;
         }
-        match network.knock(route, Door::Host) {
+        match network.probe(route, ProbeTarget::Host) {
             Ok(question) => self.question = Some((question, now)),
             Err(Answer::Refused) => self.handle_answer(true, now),
             Err(Answer::Lacking(_)) => {}
@@ -123,21 +123,21 @@ impl Host {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Knocking {
+pub struct ReachabilityProbe {
     asked: HashMap<PeerId, Asked>,
     hosts: HashMap<IpAddr, Host>,
     hosts_most: usize,
     /// Hosts to which a question is under way, or was a moment ago.
     questioned: Vec<IpAddr>,
     /// Connections of no use any more.
-    over: Vec<Knock>,
+    over: Vec<Probe>,
 }
 
-impl Knocking {
+impl ReachabilityProbe {
     /// Nobody is asked. `peers`: how many there may be.
-    pub fn new(peers: usize) -> Knocking {
+    pub fn new(peers: usize) -> ReachabilityProbe {
         let (asked, hosts, questioned, over) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
-        Knocking { asked, hosts, hosts_most: peers.max(1), questioned, over }
+        ReachabilityProbe { asked, hosts, hosts_most: peers.max(1), questioned, over }
     }
 
     /// The most memory that one peer takes here, in bytes.
@@ -145,14 +145,14 @@ impl Knocking {
 
     /// Nobody needs to know any more whether this peer is there.
     pub fn stop(&mut self, place: PeerId) {
-        if let Some((knock, _)) = self.asked.remove(&place).and_then(|asked| asked.knock) {
-            self.over.push(knock);
+        if let Some((probe, _)) = self.asked.remove(&place).and_then(|asked| asked.probe) {
+            self.over.push(probe);
         }
     }
 
     /// Closes the connections that are of no use any more.
     pub fn close(&mut self, network: &mut impl Network) {
-        self.over.drain(..).for_each(|knock| network.close(knock));
+        self.over.drain(..).for_each(|probe| network.close(probe));
     }
 
     /// Gets to know the host of a peer while all is well. Returns whether it need not be called for this peer again.
@@ -209,26 +209,26 @@ impl Knocking {
             return Some(Reach::Postponed);
         }
         let asked = self.asked.get_mut(&place)?;
-        let (knock, since) = match asked.knock {
-            Some(knock) => knock,
+        let (probe, since) = match asked.probe {
+            Some(probe) => probe,
             // A moment ago there was somebody.
             None if now < asked.again_at => return Some(Reach::Listening),
-            None => match network.knock(route, Door::Peer) {
-                Ok(knock) => *asked.knock.insert((knock, now)),
+            None => match network.probe(route, ProbeTarget::Peer) {
+                Ok(probe) => *asked.probe.insert((probe, now)),
                 Err(answer) => return Some(self.conclude(place, answer, now)),
             },
         };
-        Some(match network.answer(knock) {
+        Some(match network.answer(probe) {
             Answer::Taken => {
                 asked.taken_since.get_or_insert(now);
                 asked.silent_since = now;
                 Reach::Listening
             }
             Answer::None if now < asked.silent_since + PORT_PATIENCE => Reach::Asked,
-            Answer::None => self.ask_host(place, (knock, since), route, network, now),
+            Answer::None => self.ask_host(place, (probe, since), route, network, now),
             answer => {
-                network.close(knock);
-                asked.knock = None;
+                network.close(probe);
+                asked.probe = None;
                 self.conclude(place, answer, now)
             }
         })
@@ -236,15 +236,15 @@ impl Knocking {
 
     /// Gives a peer its turn, if there is room.
     fn admit(&mut self, place: PeerId, host: IpAddr, now: Instant) -> bool {
-        if self.asked.len() >= KNOCKS_MOST {
+        if self.asked.len() >= PROBES_MOST {
             let Some((first, since)) = self.first() else { return false };
             if now < since + TURN {
                 return false;
             }
             self.stop(first);
         }
-        let (knock, taken_since, ended) = (None, None, 0);
-        let asked = Asked { host, since: now, knock, taken_since, silent_since: now, ended, again_at: now };
+        let (probe, taken_since, ended) = (None, None, 0);
+        let asked = Asked { host, since: now, probe, taken_since, silent_since: now, ended, again_at: now };
         self.asked.insert(place, asked);
         true
     }
@@ -297,7 +297,7 @@ impl Knocking {
     fn ask_host(
         &mut self,
         place: PeerId,
-        (knock, since): (Knock, Instant),
+        (probe, since): (Probe, Instant),
         route: Route,
         network: &mut impl Network,
         now: Instant,
@@ -319,8 +319,8 @@ impl Knocking {
         if now >= since + patience
             && let Some(asked) = self.asked.get_mut(&place)
         {
-            network.close(knock);
-            asked.knock = None;
+            network.close(probe);
+            asked.probe = None;
         }
         reach
     }

@@ -1,4 +1,4 @@
-//! [`Tally`]: how often a scheme did what matters to its cost, for reports. No decision depends on it.
+//! [`SchemeStats`]: how often a scheme did what matters to its cost, for reports. No decision depends on it.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 /// Counts since the start. A tally is not a part of the state: any two are equal, and none
 /// is shown, so that checkers that explore all states find those again that differ in their past alone.
 #[derive(Clone, Copy, Default)]
-pub struct Tally {
+pub struct SchemeStats {
     /// Monitoring points: senders that had used all they were given (P §6.4).
     pub monitoring_points: u64,
     /// Times that a sender took intended quota from another.
@@ -27,20 +27,20 @@ pub struct Tally {
     pub buffers_withdrawn: u64,
 }
 
-impl PartialEq for Tally {
+impl PartialEq for SchemeStats {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Tally {}
+impl Eq for SchemeStats {}
 
-impl Hash for Tally {
+impl Hash for SchemeStats {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-impl fmt::Debug for Tally {
+impl fmt::Debug for SchemeStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tally")
+        f.write_str("SchemeStats")
     }
 }
