@@ -29,6 +29,7 @@ mod attention;
 mod bulk;
 mod collections;
 mod completion;
+mod control_size;
 mod counter;
 mod deferral;
 mod egress;

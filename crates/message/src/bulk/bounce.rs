@@ -6,10 +6,10 @@
 //! for such a one, so a request to send that finds none free goes without. A piece that the receiver has asked for
 //! ([`Use::Asked`]) is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one
 //! receiver gets half at most, so that one that is slow leaves some to the others, and never more than
-//! [`BOUNCED_MOST`]: it keeps a receipt for each.
+//! what its memory has room for ([`ControlSize::bounced`]): it keeps a receipt for each.
 
 use crate::collections::slab::Key;
-use crate::egress::BOUNCED_MOST;
+use crate::control_size::ControlSize;
 use crate::link::BounceBuffers;
 use tidegate_flow::PeerId;
 
@@ -57,8 +57,8 @@ impl BouncePool {
     }
 
     /// Takes a free buffer for a piece of `send`.
-    pub(crate) fn take(&mut self, peer: PeerId, send: Key, purpose: Use) -> Option<usize> {
-        if !self.may_take(peer, purpose) {
+    pub(crate) fn take(&mut self, peer: PeerId, control: ControlSize, send: Key, purpose: Use) -> Option<usize> {
+        if !self.may_take(peer, control, purpose) {
             return None;
         }
         let buffer = usize::from(self.free.pop()?);
@@ -66,17 +66,17 @@ impl BouncePool {
         Some(buffer)
     }
 
-    fn may_take(&self, peer: PeerId, purpose: Use) -> bool {
+    fn may_take(&self, peer: PeerId, control: ControlSize, purpose: Use) -> bool {
         let half = self.users.len() / 2;
         let alike = self.users.iter().flatten().filter(|user| user.purpose == purpose);
         let (all, to_peer) = alike.fold((0, 0), |(all, to), user| (all + 1, to + usize::from(user.peer == peer)));
-        all < half && to_peer < half.div_ceil(2).min(BOUNCED_MOST)
+        all < half && to_peer < half.div_ceil(2).min(control.bounced())
     }
 
     /// Whether `peer` has to wait for a buffer, and one that holds a piece for it ([`Use::Asked`]) will come back.
-    pub(crate) fn is_busy_for(&self, peer: PeerId) -> bool {
+    pub(crate) fn is_busy_for(&self, peer: PeerId, control: ControlSize) -> bool {
         let is_its_own = |user: &User| user.purpose == Use::Asked && user.peer == peer;
-        !self.may_take(peer, Use::Asked) && self.users.iter().flatten().any(is_its_own)
+        !self.may_take(peer, control, Use::Asked) && self.users.iter().flatten().any(is_its_own)
     }
 
     /// The receiver has copied a buffer. Returns whether it was its to give back.
@@ -111,24 +111,30 @@ mod tests {
     fn one_receiver_gets_half_of_the_buffers_of_either_use() {
         let mut pool = BouncePool::new(BounceBuffers { count: 8, bytes: 1 });
         for purpose in [Use::Ahead, Use::Asked] {
-            assert!(pool.take(A, Key(1), purpose).is_some() && pool.take(A, Key(2), purpose).is_some());
-            assert_eq!(pool.take(A, Key(3), purpose), None);
-            let of_b = pool.take(B, Key(4), purpose).expect("the rest is left for B");
-            assert!(pool.take(B, Key(4), purpose).is_some());
-            assert_eq!(pool.take(PeerId(3), Key(5), purpose), None, "this half is used up");
+            assert!(
+                pool.take(A, ControlSize::MOST, Key(1), purpose).is_some()
+                    && pool.take(A, ControlSize::MOST, Key(2), purpose).is_some()
+            );
+            assert_eq!(pool.take(A, ControlSize::MOST, Key(3), purpose), None);
+            let of_b = pool.take(B, ControlSize::MOST, Key(4), purpose).expect("the rest is left for B");
+            assert!(pool.take(B, ControlSize::MOST, Key(4), purpose).is_some());
+            assert_eq!(pool.take(PeerId(3), ControlSize::MOST, Key(5), purpose), None, "this half is used up");
             assert!(!pool.give_back(A, of_b), "A cannot free what B uses");
             assert!(pool.give_back(B, of_b) && !pool.give_back(B, of_b), "once only");
         }
         pool.free_send(Key(1));
-        assert!(pool.take(A, Key(6), Use::Ahead).is_some() && pool.take(A, Key(6), Use::Asked).is_some());
+        assert!(
+            pool.take(A, ControlSize::MOST, Key(6), Use::Ahead).is_some()
+                && pool.take(A, ControlSize::MOST, Key(6), Use::Asked).is_some()
+        );
     }
 
     #[test]
     fn requests_to_send_leave_a_buffer_for_what_was_asked_for() {
         for count in 2..6 {
             let mut pool = BouncePool::new(BounceBuffers { count, bytes: 1 });
-            while (0..9).any(|peer| pool.take(PeerId(peer), Key(peer), Use::Ahead).is_some()) {}
-            assert!(pool.take(A, Key(99), Use::Asked).is_some(), "of {count}");
+            while (0..9).any(|peer| pool.take(PeerId(peer), ControlSize::MOST, Key(peer), Use::Ahead).is_some()) {}
+            assert!(pool.take(A, ControlSize::MOST, Key(99), Use::Asked).is_some(), "of {count}");
         }
     }
 
@@ -136,7 +142,7 @@ mod tests {
     fn too_few_buffers_are_none() {
         for count in [0, 1] {
             let mut pool = BouncePool::new(BounceBuffers { count, bytes: 1 });
-            assert!(!pool.exists() && pool.take(A, Key(0), Use::Asked).is_none());
+            assert!(!pool.exists() && pool.take(A, ControlSize::MOST, Key(0), Use::Asked).is_none());
         }
     }
 }

@@ -190,6 +190,7 @@ impl<B: Buffer> Bulk<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control_size::ControlSize;
     use crate::operation::Space;
     use crate::testing::Bytes;
 
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn a_receiver_that_read_a_long_message_will_read_the_next() {
         let (mut bulk, key) = bulk();
-        assert!(bulk.bounces.take(A, key, Use::Ahead).is_some() && !bulk.reads_memory(A, 100));
+        assert!(bulk.bounces.take(A, ControlSize::MOST, key, Use::Ahead).is_some() && !bulk.reads_memory(A, 100));
         let send = bulk.remove(key).expect("it is there");
         bulk.note_finished(key, &send);
         assert!(bulk.reads_memory(A, 100) && !bulk.reads_memory(A, 10), "a short one fits a bounce buffer");

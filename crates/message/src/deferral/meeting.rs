@@ -12,9 +12,9 @@ impl Rooms {
     pub(crate) fn learn<L: Link>(&mut self, port: &mut Port<L>, peer: PeerId) {
         port.egress.attention.raise();
         // One that does not say will do as we do; so will one that cannot be reached: the message will tell.
-        let window = port.link.window(peer).unwrap_or(port.limits.window);
-        self.meet(peer, limits_of(port, window), window == 0);
-        if window == 0 {
+        let told = port.link.window(peer).unwrap_or(port.limits.told());
+        self.meet(peer, limits_of(port, told), told == 0);
+        if told == 0 {
             port.egress.try_again(peer);
         }
     }
@@ -28,17 +28,16 @@ impl Rooms {
             self.forget_stranger(peer);
             return false;
         }
-        let window = port.link.window(peer).unwrap_or(port.limits.window);
-        match window {
+        let told = port.link.window(peer).unwrap_or(port.limits.told());
+        match told {
             0 => port.egress.try_again(peer),
-            _ => self.meet_again(peer, limits_of(port, window)),
+            _ => self.meet_again(peer, limits_of(port, told)),
         }
-        window > 0
+        told > 0
     }
 }
 
-/// What a window of so many bytes allows us.
-fn limits_of<L: Link>(port: &Port<L>, window: u32) -> Limits {
-    let least = Memory::<L::Buffer>::ENVELOPE_BYTES as u32;
-    Memory::<L::Buffer>::limits_of(window.max(least), port.config.eager_bytes)
+/// What a receiver allows us that has told this.
+fn limits_of<L: Link>(port: &Port<L>, told: u32) -> Limits {
+    Memory::<L::Buffer>::limits_told(told, port.config.eager_bytes)
 }

@@ -13,10 +13,11 @@
 //!   the notes.
 //! - pieces of what we pull: nothing: they go into the program's buffer. Why that is bounded: a piece counts only
 //!   after our `ClearToSend` has left; then next in order, or it is dropped.
-//! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer;
+//! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer
+//!   (`ControlSize::bounced`);
 //!   beyond, dropped.
 //! - a batch of deferral notices: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why that is bounded: a
-//!   batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped.
+//!   batch has at most `ControlSize::batch`; one that comes before `Acknowledged` has left is dropped.
 //! - a query: one answer, whose payload travels only if nothing else waits. Why that is bounded: a query that comes
 //!   before the answer has left is dropped.
 //! - an offer, `NoMatch`: a note or two (`Finished`, `ClearToSend`, `Decline`, `Accept`). Why that is bounded: it is
@@ -28,7 +29,7 @@
 //!   `Acknowledged`, `Decline` or `Accept` also must answer what has left.
 //! - completion data of a write: a completion. Why that is bounded: nothing is retrieved while the program does not
 //!   take its completions.
-//! - any other message: its body, up to `LARGEST_CONTROL_BYTES`, while it is put together. Why that is bounded: one at
+//! - any other message: its body, up to `ControlSize::bytes`, while it is put together. Why that is bounded: one at
 //!   a time.
 //! - data while its own mailbox is full: credits that we owe it. Why that is bounded: a few control packets
 //!   (`egress::refused_most`); who is owed more has not waited for credits, and is quarantined.

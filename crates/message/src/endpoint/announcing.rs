@@ -7,7 +7,7 @@ use crate::completion::Notice;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing, copy_of};
 use crate::link::{Buffer, Capabilities, Link, Span};
-use crate::memory::Memory;
+use crate::memory::{Limits, Memory};
 use crate::operation::{Send, Target};
 use crate::wire::{Message, RequestToSend};
 use tidegate_flow::PeerId;
@@ -79,8 +79,11 @@ impl<L: Link> Endpoint<L> {
 
     /// The pieces of memory that the request to send of a send names. With none, its receiver sends a clear to send.
     pub(super) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> Vec<Span> {
-        let largest = self.deferral.rooms.limits(send.peer).largest;
-        send.spans(|count| Memory::<L::Buffer>::announce_cost(count) <= largest)
+        let Limits { largest, control, .. } = self.deferral.rooms.limits(send.peer);
+        send.spans(|count| {
+            let fits = Memory::<L::Buffer>::announce_cost(count) <= largest;
+            fits && RequestToSend::body_bytes(count) <= control.bytes()
+        })
     }
 
     /// Sends the request to send of a message for which the receiver has room. `was_dropped`: the receiver has dropped
@@ -128,7 +131,8 @@ impl<L: Link> Endpoint<L> {
         if !shares_bounce_buffers || (reaches_memory && length >= direct_from) {
             return None;
         }
-        let bounce = self.bulk.bounces.take(to, key, Use::Ahead)?;
+        let control = self.deferral.rooms.limits(to).control;
+        let bounce = self.bulk.bounces.take(to, control, key, Use::Ahead)?;
         let Payload::Application(buffer) = &self.bulk.send(key)?.payload else { return None };
         self.port.link.fill_bounce_buffer(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
         Some(bounce as u16)

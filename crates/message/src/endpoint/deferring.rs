@@ -11,9 +11,7 @@ use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Source, Target};
-use crate::wire::{
-    DeferralNotice, Eager, Entry, LARGEST_CONTROL_BYTES, Message, MessageKind, NoMatch, Offer, Query, Room,
-};
+use crate::wire::{DeferralNotice, Eager, Entry, Message, MessageKind, NoMatch, Offer, Query, Room};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -150,11 +148,13 @@ impl<L: Link> Endpoint<L> {
     /// Offers the first dropped send that `pattern` accepts, or says that there is none.
     fn answer(&mut self, to: PeerId, queue: Queue, pattern: &Pattern) {
         let found = self.deferral.rooms.offer(to, queue, pattern);
+        // Our memory keeps it until it leaves, and the receiver's until it is whole.
+        let control = self.deferral.rooms.limits(to).control.min(self.port.limits.control);
         let may_be_long = self.port.egress.is_idle(to);
         let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.bulk.send(key)?))) {
             Some((key, send)) => {
                 let (tag, data, length) = (send.space.tag(), send.data, send.length as u64);
-                let body = if may_be_long { offered_payload(send) } else { Body::None };
+                let body = if may_be_long { offered_payload(send, control.bytes()) } else { Body::None };
                 (Offer { queue, tag, data, send: key.0, length }.into(), body)
             }
             None => (NoMatch.into(), Body::None),
@@ -207,9 +207,9 @@ impl<L: Link> Endpoint<L> {
 }
 
 /// A short payload travels with its offer, which spares the receiver the pull if it accepts.
-fn offered_payload<B: Buffer>(send: &PendingSend<B>) -> Body<B> {
+fn offered_payload<B: Buffer>(send: &PendingSend<B>, most: usize) -> Body<B> {
     match &send.payload {
-        _ if send.length == 0 || send.length > LARGEST_CONTROL_BYTES => Body::None,
+        _ if send.length == 0 || send.length > most => Body::None,
         Payload::Application(buffer) => Body::Borrowed(buffer.slice(0, send.length)),
         Payload::Copied(bytes) => Body::Owned(bytes.clone()),
     }

@@ -7,7 +7,7 @@ use crate::counter::Counter;
 use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::matching::{Stored, Unexpected};
-use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
+use crate::wire::{Eager, Message, Note, Piece, ReadData};
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
@@ -117,7 +117,7 @@ impl<L: Link> Endpoint<L> {
                 let at = self.rma.admit_read_data(from, Key(operation), position, length)?;
                 Sink::ReadData(Key(operation), at)
             }
-            head if length <= LARGEST_CONTROL_BYTES => {
+            head if length <= self.port.limits.control.bytes() => {
                 self.port.egress.attention.begin();
                 self.assembly.begin_control(from, head, length);
                 return Ok(());

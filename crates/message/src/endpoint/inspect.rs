@@ -89,7 +89,7 @@ impl<L: Link> Endpoint<L> {
             },
             answer_bytes: Share {
                 taken: backlog.map_or(0, Backlog::answer_bytes),
-                most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY,
+                most: Memory::<L::Buffer>::answer_message_memory(base.control),
             },
             // All peers share one queue, which has at most twice as many places as there ever were packets in it.
             control_bytes: Share {

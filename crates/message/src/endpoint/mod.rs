@@ -124,7 +124,7 @@ impl<L: Link> Endpoint<L> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
         let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
-        link.tell_window(limits.window);
+        link.tell_window(limits.told());
         let peers = config.flow.peers;
         let bookkeeping = flow.bookkeeping_bytes() + Self::table_bytes(peers);
         let counters = link.counters();

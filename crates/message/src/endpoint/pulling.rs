@@ -6,7 +6,7 @@ use crate::bulk::{Next, Part, Pull, Waited, Way};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
-use crate::egress::{BOUNCED_MOST, Backlog};
+use crate::egress::Backlog;
 use crate::envelope::Envelope;
 use crate::link::{Link, TransferId, TransferStatus};
 use crate::malformed::Malformed;
@@ -231,7 +231,7 @@ impl<L: Link> Endpoint<L> {
     /// A piece of a message that we pull lies in a bounce buffer of its sender.
     pub(super) fn handle_bounced_piece(&mut self, from: PeerId, piece: &BouncedPiece) -> Result<(), Malformed> {
         let (key, bounce, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
-        if self.port.egress.backlog(from).map_or(0, Backlog::bounced) >= BOUNCED_MOST {
+        if self.port.egress.backlog(from).map_or(0, Backlog::bounced) >= self.port.limits.control.bounced() {
             return Err(Malformed);
         }
         let at = self.bulk.pulls.admit(from, key, piece.position, length)?;

@@ -10,7 +10,7 @@ use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend, Stored, Unexpected};
 use crate::operation::{Queue, Target};
-use crate::wire::{Accept, Acknowledged, BATCH_MOST, Decline, Entry, MessageKind, Offer};
+use crate::wire::{Accept, Acknowledged, Decline, Entry, MessageKind, Offer};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -19,7 +19,10 @@ impl<L: Link> Endpoint<L> {
         let count = body.len() / Entry::BYTES;
         // A peer that sends a batch before our `Acknowledged` for the last one has left breaks the protocol.
         let is_acknowledged = !self.port.egress.waits(from, &[MessageKind::Acknowledged]);
-        if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
+        if !is_acknowledged
+            || !(1..=self.port.limits.control.batch()).contains(&count)
+            || !body.len().is_multiple_of(Entry::BYTES)
+        {
             return Err(Malformed);
         }
         for entry in body.chunks_exact(Entry::BYTES) {

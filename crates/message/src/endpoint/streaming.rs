@@ -101,7 +101,8 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a stream could send another piece now, for which it waits for nobody.
     pub(super) fn streams_can_move(&self) -> bool {
-        let can_move = |peer| self.port.egress.is_idle(peer) && !self.bulk.bounces.is_busy_for(peer);
+        let control = |peer| self.deferral.rooms.limits(peer).control;
+        let can_move = |peer| self.port.egress.is_idle(peer) && !self.bulk.bounces.is_busy_for(peer, control(peer));
         self.bulk.streams.peers().any(can_move)
     }
 
@@ -126,8 +127,10 @@ impl<L: Link> Endpoint<L> {
         if !self.bulk.bounces.exists() || !self.port.link.capabilities(stream.to()).shares_bounce_buffers {
             return Bounced::Unavailable;
         }
-        let Some(bounce) = self.bulk.bounces.take(stream.to(), stream.send(), Use::Asked) else {
-            return if self.bulk.bounces.is_busy_for(stream.to()) { Bounced::Busy } else { Bounced::Unavailable };
+        let control = self.deferral.rooms.limits(stream.to()).control;
+        let Some(bounce) = self.bulk.bounces.take(stream.to(), control, stream.send(), Use::Asked) else {
+            let is_busy = self.bulk.bounces.is_busy_for(stream.to(), control);
+            return if is_busy { Bounced::Busy } else { Bounced::Unavailable };
         };
         let (position, part) = stream.next_piece(self.bulk.bounces.bytes());
         let length = part.len();

@@ -4,10 +4,11 @@
 use super::Rma;
 use super::apply::{AtomicError, AtomicInput, apply};
 use super::operation::RemoteOperation;
-use crate::account::{OPERAND_BYTES, answer_cost};
+use crate::account::answer_cost;
 use crate::assembly::write_clipped;
 use crate::collections::slab::Key;
 use crate::completion::Operation;
+use crate::control_size::ControlSize;
 use crate::counter::Counter;
 use crate::deferral::Rooms;
 use crate::egress::{Body, Outgoing};
@@ -68,7 +69,8 @@ impl<L: Link> Rma<L> {
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
         let mut operation = operation.with_destination(destination);
         // The answer to the longest part is the dearest.
-        let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
+        let operand_bytes = Self::control_size(port, rooms, first.to).operand_bytes();
+        let result_bytes = if wants_result { elements.saturating_mul(size).min(operand_bytes) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
         port.egress.attention.begin();
         let key = self.operations.begin(operation);
@@ -82,7 +84,7 @@ impl<L: Link> Rma<L> {
                     datatype: atomic.datatype,
                     op: atomic.op,
                     wants_result,
-                    elements: left.min(OPERAND_BYTES / size),
+                    elements: left.min(operand_bytes / size),
                 };
                 let input = gather(&atomic.operand, compare.as_ref(), offset, part.bytes(), atomic.op);
                 self.atomic_part(port, rooms, key, target, part, input);
@@ -93,6 +95,15 @@ impl<L: Link> Rma<L> {
             }
         }
         self.end_part(port, key, Status::Success);
+    }
+
+    /// What the memories of both sides have room for: the target's for the request, ours for its answer.
+    fn control_size(port: &mut Port<L>, rooms: &mut Rooms, to: Target) -> ControlSize {
+        let Target::Peer(to) = to else { return ControlSize::MOST };
+        if !rooms.is_met(to) {
+            rooms.learn(port, to);
+        }
+        rooms.limits(to).control.min(port.limits.control)
     }
 
     fn atomic_part(
@@ -140,7 +151,7 @@ impl<L: Link> Rma<L> {
     ) -> Result<(), Malformed> {
         let &Atomic { datatype, op, wants_result, elements, .. } = atomic;
         let part = Part { offset: 0, datatype, op, wants_result, elements: elements.into() };
-        if part.bytes() > OPERAND_BYTES {
+        if part.bytes() > port.limits.control.operand_bytes() {
             return Err(Malformed);
         }
         self.admit_request(port, from, answer_cost(if part.wants_result { part.bytes() } else { 0 }))?;

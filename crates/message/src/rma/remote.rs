@@ -2,7 +2,7 @@
 
 use super::Rma;
 use super::operation::RemoteOperation;
-use super::request::{UnfinishedRead, WriteRest, pieces};
+use super::request::{UnfinishedRead, WriteRest};
 use crate::account::answer_cost;
 use crate::assembly::write_clipped;
 use crate::collections::slab::Key;
@@ -99,15 +99,20 @@ impl<L: Link> Rma<L> {
         if self.fail_if_lost(port, key, peer) {
             return;
         }
-        self.operations.add_parts(key, pieces(bytes));
+        // What is left of a write is a part, and each piece that leaves before the last is another.
+        self.operations.add_parts(key, 1);
         let buffer = buffer.slice(offset, bytes);
         let mut rest =
             WriteRest { operation: key, region: target.key, offset: target.offset, buffer, position: 0, end: bytes };
         if !*inject {
             return self.request_write(port, rooms, peer, rest);
         }
-        for _ in 0..pieces(bytes) {
-            self.request(port, rooms, peer, rest.next_piece(), key, answer_cost(0));
+        loop {
+            let piece = self.next_piece(rooms, peer, &mut rest);
+            self.request(port, rooms, peer, piece, key, answer_cost(0));
+            if rest.is_over() {
+                break;
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use crate::egress::{Body, Outgoing, WaitingNote};
 use crate::heap::block;
 use crate::link::Buffer;
 use crate::malformed::Malformed;
-use crate::wire::{PIECE_BYTES, Write};
+use crate::wire::Write;
 use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Peers};
 
@@ -67,14 +67,19 @@ impl<B: Buffer> Request<B> {
 }
 
 impl<B: Buffer> WriteRest<B> {
-    /// The next piece, which counts as sent.
-    pub(crate) fn next_piece(&mut self) -> Outgoing<B> {
-        let length = (self.end - self.position).min(PIECE_BYTES);
+    /// The next piece, of so many bytes at most, which counts as sent.
+    pub(crate) fn next_piece(&mut self, most: usize) -> Outgoing<B> {
+        let length = (self.end - self.position).min(most);
         let part = self.buffer.slice(self.position, length);
         let head = Write { operation: self.operation.0, region: self.region, offset: self.offset };
         self.position += length;
         self.offset = self.offset.saturating_add(length as u64);
         Outgoing::new(head, Body::Borrowed(part), None)
+    }
+
+    /// Whether all pieces have been sent.
+    pub(crate) fn is_over(&self) -> bool {
+        self.position == self.end
     }
 }
 
@@ -98,11 +103,6 @@ impl UnfinishedRead {
     ///
     /// [`queue_begun`]: crate::heap::queue_begun
     pub(crate) const BYTES: usize = 2 * size_of::<UnfinishedRead>();
-}
-
-/// How many requests a write of `length` bytes makes.
-pub(crate) fn pieces(length: usize) -> usize {
-    length.div_ceil(PIECE_BYTES).max(1)
 }
 
 /// What waits of one peer's requests for us, and of ours for it.
@@ -378,9 +378,10 @@ mod tests {
 
     #[test]
     fn a_write_is_cut_into_pieces_that_follow_each_other() {
-        let Request::Write(mut rest) = write(1, PIECE_BYTES + 5) else { unreachable!("it is a write") };
-        let lengths = [(); 2].map(|()| rest.next_piece().body_bytes());
-        assert_eq!((lengths, rest.offset, rest.position), ([PIECE_BYTES, 5], PIECE_BYTES as u64 + 5, rest.end));
+        let Request::Write(mut rest) = write(1, 145) else { unreachable!("it is a write") };
+        // The receiver's memory may turn out to have room for longer ones.
+        let lengths = [40, 40, 100].map(|most| (rest.next_piece(most).body_bytes(), rest.is_over()));
+        assert_eq!((lengths, rest.offset), ([(40, false), (40, false), (65, true)], 145));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::operation::Access;
 use crate::port::Port;
-use crate::wire::{PIECE_BYTES, ReadData, Reply, Status};
+use crate::wire::{ReadData, Reply, Status};
 use tidegate_flow::PeerId;
 
 /// What became of a request.
@@ -145,9 +145,10 @@ impl<L: Link> Rma<L> {
                     self.requests.charge(to, answer_cost(0));
                     // What has to wait is copied, so that nothing in a backlog refers to the memory of an operation
                     // that a false `Reply` could end.
-                    port.dispatch(to, rest.next_piece(), true);
+                    let piece = self.next_piece(rooms, to, rest);
+                    port.dispatch(to, piece, true);
                     pieces += 1;
-                    match rest.position == rest.end {
+                    match rest.is_over() {
                         true => return Sent::All,
                         false if pieces == PIECES_PER_TURN => return Sent::Part(request),
                         false => {}
@@ -156,6 +157,21 @@ impl<L: Link> Rma<L> {
             }
         }
         if pieces > 0 { Sent::Part(request) } else { Sent::Nothing(request) }
+    }
+
+    /// The next piece of a write, as long as the memory of its target has room for. One that is not the last is a part
+    /// of the operation.
+    pub(super) fn next_piece(
+        &mut self,
+        rooms: &Rooms,
+        to: PeerId,
+        rest: &mut WriteRest<L::Buffer>,
+    ) -> Outgoing<L::Buffer> {
+        let piece = rest.next_piece(rooms.limits(to).control.piece_bytes());
+        if !rest.is_over() {
+            self.operations.add_parts(rest.operation, 1);
+        }
+        piece
     }
 
     /// A peer requests something whose answer costs so much (Q3).
@@ -177,7 +193,7 @@ impl<L: Link> Rma<L> {
     /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next
     /// progress call.
     pub(crate) fn begin_read(&mut self, port: &mut Port<L>, from: PeerId, mut read: UnfinishedRead) {
-        let is_short = read.left <= PIECE_BYTES as u64;
+        let is_short = read.left <= port.limits.control.piece_bytes() as u64;
         if is_short && port.egress.is_idle(from) && self.requests.reads(from) == 0 {
             let status = self.send_read_piece(port, from, &mut read);
             return self.reply(port, from, read.operation, status, 0, Body::None);
@@ -222,7 +238,7 @@ impl<L: Link> Rma<L> {
 
     /// Sends the next piece of a read, if the region is still there and as long.
     fn send_read_piece(&mut self, port: &mut Port<L>, to: PeerId, read: &mut UnfinishedRead) -> Status {
-        let length = read.left.min(PIECE_BYTES as u64);
+        let length = read.left.min(port.limits.control.piece_bytes() as u64);
         let part = self.regions.find(read.region, read.offset, length as usize, Access::Read);
         let Some(part) = part else { return Status::Denied };
         let head = ReadData { operation: read.operation, position: read.at };
