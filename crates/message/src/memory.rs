@@ -3,7 +3,7 @@
 
 use crate::account::answer_cost;
 use crate::control_size::ControlSize;
-use crate::egress::{Outgoing, WaitingNote, refused_most};
+use crate::egress::{Backlog, WaitingControl, WaitingNote, refused_most};
 use crate::heap::{BLOCK_MOST, block, longest_block, queue_begun};
 use crate::link::Buffer;
 use crate::matching::Matching;
@@ -12,7 +12,7 @@ use crate::rma::UnfinishedRead;
 use crate::wire::{LARGEST_EAGER_BYTES, SPAN_BYTES};
 use std::fmt;
 use std::marker::PhantomData;
-use tidegate_flow::{BufferField, Config as FlowConfig, ConfigError, Control, FlowControl, Names, PACKET_BYTES};
+use tidegate_flow::{BufferField, Config as FlowConfig, ConfigError, FlowControl, Names, PACKET_BYTES};
 
 /// What a window allows. All in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -161,7 +161,7 @@ impl<B: Buffer> Memory<B> {
     /// What the queue of messages may take for the one with a payload that is an answer: a piece of a read, or an
     /// offer.
     pub(crate) const fn answer_message_memory(control: ControlSize) -> usize {
-        queue_begun::<Outgoing<B>>() + block(control.bytes())
+        Backlog::<B>::ONE_MESSAGE + block(control.bytes())
     }
 
     /// What is set aside for each peer because messages of our own kinds may be so long.
@@ -172,7 +172,7 @@ impl<B: Buffer> Memory<B> {
     /// What control packets may take that the full mailbox of a peer has refused, and one too many: their queue doubles
     /// as it grows.
     pub(crate) fn control_memory(config: &FlowConfig) -> usize {
-        2 * (refused_most(config) as usize + 1) * size_of::<Control>()
+        (refused_most(config) as usize + 1) * WaitingControl::BYTES
     }
 
     /// What notes with results may take that answer a peer's requests.
@@ -339,7 +339,7 @@ mod tests {
         assert!(sizes.is_sorted() && ControlSize::all().all(|size| sizes.contains(&size)), "{sizes:?}");
         // What is set aside for a peer that may talk: mailbox, what it is owed, an envelope and an answer.
         let each = (least(1024) - least(512)) / 512;
-        assert!(each < 4900, "{each} bytes");
+        assert!(each < 3200, "{each} bytes");
     }
 
     #[test]

@@ -39,7 +39,7 @@
 
 use super::outgoing::{Body, Outgoing};
 use crate::account::answer_cost;
-use crate::heap::{block, queue_begun};
+use crate::heap::block;
 use crate::wire::{Message, MessageKind, Note, Reply};
 use std::collections::VecDeque;
 
@@ -110,6 +110,9 @@ pub(crate) struct Backlog<B> {
 }
 
 impl<B: crate::link::Buffer> Backlog<B> {
+    /// What the queue of messages takes when there is one.
+    pub(crate) const ONE_MESSAGE: usize = block(size_of::<Outgoing<B>>());
+
     pub(crate) fn new() -> Self {
         let (messages, notes) = (VecDeque::new(), VecDeque::new());
         Backlog { messages, notes, behind: 0, len: 0, kinds: 0, bounced: 0, answers: 0, returning: 0, gone: 0 }
@@ -157,7 +160,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             _ => 0,
         });
         let queue = block(self.messages.capacity() * size_of::<Outgoing<B>>());
-        queue.min(queue_begun::<Outgoing<B>>()) + payloads.sum::<usize>()
+        queue.min(Self::ONE_MESSAGE) + payloads.sum::<usize>()
     }
 
     /// Whether something of this kind waits.
@@ -191,6 +194,10 @@ impl<B: crate::link::Buffer> Backlog<B> {
                 self.notes.push_back(WaitingNote::new(note, body, packets, after));
             }
             message => {
+                if self.messages.capacity() == 0 {
+                    // Mostly it is the only one.
+                    self.messages.reserve_exact(1);
+                }
                 self.messages.push_back(message);
                 self.behind += 1;
             }

@@ -27,8 +27,8 @@ use tidegate_flow::{
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
-pub(crate) use control::refused_most;
 use control::{Controls, publish_tally};
+pub(crate) use control::{WaitingControl, refused_most};
 use holding::Holding;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;

@@ -1,10 +1,10 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
 use super::Endpoint;
-use crate::egress::{Backlog, WaitingNote};
+use crate::egress::{Backlog, WaitingControl, WaitingNote};
 use crate::link::Link;
 use crate::memory::Memory;
-use tidegate_flow::{Control, PeerId};
+use tidegate_flow::PeerId;
 
 /// The windows between an endpoint and one peer, in both directions (rule W1 in `deferral`). In bytes, unless said
 /// otherwise.
@@ -93,7 +93,7 @@ impl<L: Link> Endpoint<L> {
             },
             // All peers share one queue, which has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
-                taken: 2 * refused * size_of::<Control>(),
+                taken: refused * WaitingControl::BYTES,
                 most: Memory::<L::Buffer>::control_memory(&self.port.config.flow),
             },
             requests: self.rma.requests().waiting(peer),
