@@ -12,7 +12,8 @@
 //! - `egress`: messages are cut into packets; flow control gives credits, and what cannot leave waits.
 //! - `assembly`: packets are put together.
 //! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
-//! - `bulk`: long messages by rendezvous: a request to send, then they are pulled or streamed.
+//! - `sends`, `bulk`: messages on their way out, and long ones on their way in, by rendezvous: a request to send, then
+//!   they are pulled or streamed.
 //! - `rma`: remote operations, from the request to the answer, and what bounds them.
 //! - `fence`: operations that wait until earlier ones to the same target have completed.
 //! - `presence`: who is there and who is gone.
@@ -47,6 +48,7 @@ mod payload;
 mod port;
 mod presence;
 mod rma;
+mod sends;
 mod sequence;
 mod submission;
 #[cfg(test)]

@@ -5,8 +5,6 @@
 use crate::collections::slab::Key;
 use std::collections::VecDeque;
 
-/// Pieces of one stream that leave before another stream has its turn.
-pub(crate) const PIECES_PER_TURN: usize = 8;
 /// Pulls that go on in one call of progress.
 const PULLS_PER_CALL: usize = 4;
 

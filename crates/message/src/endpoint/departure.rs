@@ -46,13 +46,11 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(super) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         self.port.presence.give_up(peer);
-        self.deferral.rooms.lose_peer(peer);
+        self.sends.lose_room(peer);
         for message in self.port.egress.abandon(peer) {
             self.port.fail_notice(message.into_notice(), name);
         }
-        for key in self.bulk.sends_to(peer) {
-            self.lose_send(key, name);
-        }
+        self.sends.lose_peer(&mut self.port, peer, name);
         self.rma.lose_peer(&mut self.port, peer, name);
         if self.fences.are_raised() {
             self.fail_fenced(Target::Peer(peer), &Failure::PeerLost { peer: name.to_owned() });
@@ -65,8 +63,7 @@ impl<L: Link> Endpoint<L> {
         let sink = self.assembly.end(peer);
         self.handle_unreachable(peer, name);
         self.port.egress.lose_peer(peer);
-        self.deferral.rooms.lose_peer(peer);
-        self.deferral.windows.lose_peer(peer);
+        self.windows.lose_peer(peer);
         self.lose_inbound(peer, sink, name);
         for received in self.sequence.lose_peer(peer) {
             self.report_received(received);
@@ -115,9 +112,9 @@ impl<L: Link> Endpoint<L> {
     /// What a lost peer had stored here is stored no longer. There is nobody to give the room to.
     fn forget_stored(&mut self, peer: PeerId, cost: u32) {
         if cost > 0 {
-            self.deferral.windows.leave(self.port.link.counters(), peer, cost);
-            self.deferral.windows.shrink(peer);
-            self.deferral.windows.review(self.port.link.counters(), peer, false, |_, _| None);
+            self.windows.leave(self.port.link.counters(), peer, cost);
+            self.windows.shrink(peer);
+            self.windows.review(self.port.link.counters(), peer, false, |_, _| None);
         }
     }
 
@@ -163,7 +160,7 @@ impl<L: Link> Endpoint<L> {
     /// memory pays for that.
     fn record_peer(&mut self, peer: PeerId) -> bool {
         let record = self.port.presence.next_record();
-        let is_paid = self.deferral.windows.begin_record(peer, record);
+        let is_paid = self.windows.begin_record(peer, record);
         if is_paid {
             self.port.presence.begin_record(peer);
             self.matching.move_source(Target::Peer(peer), Target::Peer(record));
@@ -177,7 +174,7 @@ impl<L: Link> Endpoint<L> {
     /// completion can name it.
     #[cold]
     pub(super) fn leave_record(&mut self, record: PeerId, cost: u32) {
-        self.deferral.windows.leave_record(self.port.link.counters(), record, cost);
+        self.windows.leave_record(self.port.link.counters(), record, cost);
         if !self.matching.has_stored_from(Target::Peer(record)) {
             self.port.presence.depart(record);
         }
@@ -185,7 +182,7 @@ impl<L: Link> Endpoint<L> {
 
     fn end_record(&mut self, record: PeerId) {
         self.matching.forget_peer(Target::Peer(record));
-        self.deferral.windows.end_record(record);
+        self.windows.end_record(record);
         self.port.presence.end_record(record);
         self.port.link.end_record(record);
     }
@@ -193,12 +190,11 @@ impl<L: Link> Endpoint<L> {
     fn release_peer(&mut self, peer: PeerId) {
         let source = Target::Peer(peer);
         self.matching.forget_peer(source);
-        self.deferral.windows.release(peer);
-        self.deferral.rooms.release(peer);
+        self.windows.release(peer);
+        self.sends.release(peer);
         self.assembly.release(peer);
         self.rma.release(peer);
         self.port.egress.release(peer);
-        self.bulk.release(peer);
         self.looks.release(peer);
         self.port.presence.release(peer);
         self.port.link.release(peer);

@@ -205,16 +205,16 @@ impl<L: Link> Endpoint<L> {
 
     fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Result<(), Malformed> {
         match note {
-            Note::ClearToSend(clear) => self.handle_clear_to_send(from, clear),
-            Note::Finished(finished) => self.handle_finished(from, finished),
+            Note::ClearToSend(clear) => self.sends.handle_clear_to_send(&mut self.port, from, clear),
+            Note::Finished(finished) => self.sends.handle_finished(&mut self.port, from, finished),
             Note::Reply(reply) => self.rma.handle_reply(&mut self.port, from, reply, body),
-            Note::BounceCopied(copied) => self.handle_bounce_copied(from, copied),
-            Note::Acknowledged(_) => self.handle_acknowledged(from),
-            Note::Room(room) => self.handle_room(from, *room),
-            Note::Query(query) => self.handle_query(from, query),
+            Note::BounceCopied(copied) => self.sends.handle_bounce_copied(&mut self.port, from, copied),
+            Note::Acknowledged(_) => self.sends.handle_acknowledged(&mut self.port, from),
+            Note::Room(room) => self.sends.handle_room(&mut self.port, from, *room),
+            Note::Query(query) => self.sends.handle_query(&mut self.port, from, query),
             Note::NoMatch(_) => self.handle_no_match(from),
-            Note::Decline(decline) => self.handle_decline(from, Key(decline.send)),
-            Note::Accept(accept) => self.handle_accept(from, Key(accept.send)),
+            Note::Decline(decline) => self.sends.handle_decline(&mut self.port, from, Key(decline.send)),
+            Note::Accept(accept) => self.sends.handle_accept(&mut self.port, from, Key(accept.send)),
             Note::Written(written) => self.handle_written(from, Key(written.pull)),
         }
     }

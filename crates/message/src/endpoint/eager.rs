@@ -5,60 +5,18 @@ use super::Endpoint;
 use crate::assembly::{Sink, write_clipped};
 use crate::completion::Completion;
 use crate::counter::Counter;
-use crate::egress::{Outgoing, Step};
 use crate::envelope::Envelope;
-use crate::link::{Buffer, Link};
+use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::matching::{Filled, Stored};
 use crate::memory::Memory;
-use crate::operation::{Queue, Send, Target, TryAgain};
+use crate::operation::{Queue, Target};
 use crate::payload::Payload;
 use crate::port::placed;
-use crate::wire::{Eager, LARGEST_EAGER_BYTES};
+use crate::wire::{Carried, Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// An eager message is not short, or has not left because of this. `may_refuse`: an injected one need not be kept.
-    #[inline]
-    pub(super) fn go_on_eagerly(
-        &mut self,
-        to: PeerId,
-        send: Send<L::Buffer>,
-        step: Option<Step>,
-        may_refuse: bool,
-    ) -> Result<(), TryAgain> {
-        self.port.egress.attention.raise();
-        if send.inject && may_refuse && self.must_hold(to, &send, step.as_ref()) {
-            let cost = Memory::<L::Buffer>::eager_cost(send.buffer.len());
-            self.deferral.rooms.put_back(to, cost);
-            return Err(TryAgain);
-        }
-        self.port.count(Counter::BytesSent, send.buffer.len() as u64);
-        self.port.count(Counter::MessagesEager, 1);
-        let inject = send.inject;
-        let message = Outgoing::eager(send);
-        let left = match step {
-            Some(step) => self.port.end_step(to, step, message, inject),
-            None => self.port.dispatch_unless_announced(to, message, inject),
-        };
-        if let Some(message) = left {
-            self.announce_instead(to, message, inject);
-        }
-        Ok(())
-    }
-
-    /// Whether an injected message is refused, because it would wait here (`egress/holding.rs`).
-    #[cold]
-    fn must_hold(&mut self, to: PeerId, send: &Send<L::Buffer>, step: Option<&Step>) -> bool {
-        let is_stuck = match step {
-            Some(step) => matches!(step, Step::NoCredits | Step::Full | Step::Announce),
-            None if self.port.presence.lost(to).is_some() => false,
-            None if !self.port.egress.is_idle(to) => true,
-            None => !self.port.egress.has_credits_for(to, Outgoing::eager_packets(send), self.port.now),
-        };
-        is_stuck && self.port.egress.hold(to, self.port.config.patience, self.port.now)
-    }
-
     /// The first packet of an eager message, or all of it.
     #[inline(always)]
     pub(super) fn begin_eager(
@@ -73,7 +31,7 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         let cost = Memory::<L::Buffer>::eager_cost(length);
-        let admitted = self.deferral.windows.admit(from, cost, self.port.egress.returning(from))?;
+        let admitted = self.windows.admit(from, cost, self.port.egress.returning(from))?;
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         // Mostly it is whole, and the first receive accepts it.
         if rest.len() == length
@@ -91,7 +49,7 @@ impl<L: Link> Endpoint<L> {
         // It was deferred, and its envelope has been dropped here.
         if head.was_dropped {
             self.port.egress.attention.raise();
-            self.deferral.windows.remember(from)?;
+            self.windows.remember(from)?;
         }
         self.begin_eager_otherwise(from, envelope, queue, rest);
         Ok(())
@@ -136,5 +94,16 @@ impl<L: Link> Endpoint<L> {
             let met = Completion::met(filled.context, queue, envelope);
             self.port.ended.push(Completion { length, result, ..met });
         }
+    }
+
+    /// The packet of a message whose payload the link has carried.
+    pub(super) fn handle_carried(&mut self, from: PeerId, head: &Carried) -> Result<(), Malformed> {
+        let payload = self.port.link.take_carried(from).ok_or(Malformed)?;
+        let Carried { queue, tag, data, length } = *head;
+        if payload.len() as u64 != length {
+            return Err(Malformed);
+        }
+        // From here on it is an eager message that has come whole.
+        self.begin_eager(from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
     }
 }

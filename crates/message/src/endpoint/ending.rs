@@ -1,9 +1,7 @@
 //! How operations end: completions, and what is lost.
 
 use super::Endpoint;
-use crate::bulk::PendingSend;
 use crate::collections::list::Position;
-use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::envelope::Envelope;
@@ -96,32 +94,6 @@ impl<L: Link> Endpoint<L> {
 
     pub(super) fn count_unstored(&self, bytes: usize) {
         self.port.link.counters().sub(Counter::UnexpectedBytes, bytes as u64);
-    }
-
-    /// A send is with us no longer, and nothing of it leaves any more.
-    pub(super) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
-        let send = self.bulk.remove(key)?;
-        if send.key != 0 {
-            self.port.link.hide(send.peer, send.key);
-        }
-        if self.port.presence.awaits(send.is_copied()) {
-            self.port.presence.drop_send(send.peer);
-        }
-        self.port.note_progress_to(send.peer);
-        Some(send)
-    }
-
-    /// Ends a send that stayed with us and whose peer is gone.
-    pub(super) fn lose_send(&mut self, key: Key, peer: &str) {
-        if let Some(send) = self.remove_send(key) {
-            self.bulk.bounces.free_send(key);
-            self.lose_kept(send, Failure::PeerLost { peer: peer.to_owned() });
-        }
-    }
-
-    /// A send that stayed with us will never be received.
-    pub(super) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
-        self.port.lose_notice(send.notice, failure);
     }
 
     /// No transfer of what is over is left.

@@ -34,19 +34,19 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn is_under_way_to(&mut self, target: Target, seen: &mut Places) -> bool {
         let Target::Peer(peer) = target else { return self.matching.keeps_own() };
         self.port.egress.holds_operation(peer)
-            || self.bulk.has_send_to(peer, &mut seen.send)
+            || self.sends.kept().has_send_to(peer, &mut seen.send)
             || self.rma.has_any_to(target, &mut seen.remote)
     }
 
     pub(super) fn lower_fence(&mut self, target: Target) {
         if let Target::Peer(peer) = target {
-            self.deferral.rooms.lower_fence(peer);
+            self.sends.set_fenced(peer, false);
             self.port.set_fenced(peer, false);
         }
     }
 
     pub(super) fn raise_fence(&mut self, peer: PeerId) {
-        self.deferral.rooms.raise_fence(peer);
+        self.sends.set_fenced(peer, true);
         self.port.set_fenced(peer, true);
     }
 

@@ -24,10 +24,10 @@ impl<L: Link> Endpoint<L> {
             return;
         }
         let cost = Memory::<L::Buffer>::eager_cost(envelope.length);
-        let short = envelope.length <= self.port.config.eager_bytes && self.deferral.windows.has_own_room(cost);
+        let short = envelope.length <= self.port.config.eager_bytes && self.windows.has_own_room(cost);
         if !send.delivery && (send.inject || short) {
             let bytes = copy_of(&send.buffer).into_vec();
-            self.deferral.windows.enter_own(cost);
+            self.windows.enter_own(cost);
             self.store_unexpected(envelope, Stored::Here(Payload::Bytes(bytes)), queue, cost);
             self.port.complete_own(send.context, send.report, &envelope, queue);
         } else {

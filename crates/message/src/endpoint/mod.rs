@@ -1,22 +1,16 @@
 //! The endpoint: the parts, and what wires them.
 //!
-//! The parts ([`Port`], [`Matching`], [`Deferral`], [`Bulk`], [`Rma`], [`Assembly`], [`Presence`]) know nothing of
-//! each other, nor of this. Each file here says what follows in one part from what has happened in another. They have a
-//! direction; from below:
+//! The parts ([`Matching`], [`Windows`], [`Bulk`], [`Sends`], [`Rma`], [`Assembly`], [`Fences`]) are lent the
+//! [`Port`], and know nothing of each other's insides, nor of this. Each file here says what follows in one part from
+//! what has happened in another. They have a direction; from below:
 //!
 //! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
-//! - `window`, `announcing`, `deferring`: requests to send leave, or messages wait for room.
-//! - `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives
-//!   meet.
-//! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
+//! - `window`, `pulling`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives meet.
+//! - `starting`: what has waited behind a fence starts.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
-mod announcing;
-mod carrying;
-mod choosing;
 mod closing;
-mod deferring;
 mod delivering;
 mod departure;
 mod dispatch;
@@ -32,16 +26,14 @@ mod pulling;
 mod querying;
 mod resuming;
 mod starting;
-mod streaming;
 mod submit;
 mod window;
-mod writing;
 
 use crate::assembly::{Assembly, Sink};
 use crate::bulk::Bulk;
 use crate::completion::Completion;
 use crate::counter::Counter;
-use crate::deferral::{Deferral, Pressure, Rooms, Windows};
+use crate::deferral::{Pressure, Windows};
 use crate::egress::Egress;
 use crate::fence::Fences;
 use crate::link::Link;
@@ -52,6 +44,7 @@ use crate::operation::{EndpointConfig, TryAgain};
 use crate::port::Port;
 use crate::presence::Presence;
 use crate::rma::Rma;
+use crate::sends::Sends;
 use crate::sequence::Sequence;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use tidegate_flow::{ConfigError, FlowControl, PAYLOAD_BYTES, PeerId};
@@ -71,7 +64,8 @@ pub struct Endpoint<L: Link> {
     bulk: Bulk<L::Buffer>,
     rma: Rma<L>,
     sequence: Sequence<L::Buffer>,
-    deferral: Deferral,
+    windows: Windows,
+    sends: Sends<L>,
     fences: Fences<L::Buffer>,
     looks: Looks,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
@@ -96,10 +90,9 @@ impl<L: Link> Endpoint<L> {
         Assembly::<L::Buffer>::bytes_most(peers)
             + Rma::<L>::bytes_most(peers)
             + Egress::<L::Buffer>::bytes_most(peers)
-            + Rooms::bytes_most(peers)
             + Windows::bytes_most(peers)
             + Presence::bytes_most(peers)
-            + Bulk::<L::Buffer>::bytes_most(peers)
+            + Sends::<L>::bytes_most(peers)
     }
 
     /// What memory of ours is fixed besides mailbox and messages.
@@ -115,7 +108,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
     pub fn poll_pressure(&mut self) -> Option<Pressure> {
-        self.deferral.windows.poll_pressure()
+        self.windows.poll_pressure()
     }
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
@@ -134,17 +127,18 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let bulk = Bulk::new(peers, link.bounce_buffers());
+        let bounce_buffers = link.bounce_buffers();
         let egress = Egress::new(flow, &config.flow);
         let operations = config.operations;
         Ok(Endpoint {
             port: Port::new(link, egress, config, limits),
             assembly: Assembly::new(peers),
             matching: Matching::new(peers),
-            bulk,
+            bulk: Bulk::new(),
             rma: Rma::new(peers),
             sequence: Sequence::default(),
-            deferral: Deferral { windows, rooms: Rooms::new(peers) },
+            windows,
+            sends: Sends::new(peers, bounce_buffers),
             fences: Fences::new(),
             looks: Looks::default(),
             sends_most: operations,
@@ -189,7 +183,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Streams, reads and peers that may have pieces to send.
     fn pieces_left(&self) -> usize {
-        self.bulk.streams.len() + self.rma.requests().turns()
+        self.sends.streaming().len() + self.rma.requests().turns()
     }
 
     /// The next operation that ended.
@@ -269,22 +263,25 @@ impl<L: Link> Endpoint<L> {
     /// is over but for transfers that cannot be stopped.
     #[inline]
     fn operations_left(&self) -> usize {
-        self.port.egress.waiting_messages() + self.bulk.sends() + self.rma.outstanding() + self.port.transfers.held()
+        self.port.egress.waiting_messages()
+            + self.sends.outstanding()
+            + self.rma.outstanding()
+            + self.port.transfers.held()
     }
 
     #[inline]
     fn check_room(&self) -> Result<(), TryAgain> {
         if !self.port.egress.attention.has_begun() {
-            debug_assert!(self.operations_left() == 0 && self.bulk.has_room(), "something has begun");
+            debug_assert!(self.operations_left() == 0 && self.sends.kept().has_room(), "something has begun");
             return if self.port.ended.len() < self.sends_most { Ok(()) } else { Err(TryAgain) };
         }
         let outstanding = self.operations_left() + self.port.ended.len();
-        if outstanding < self.sends_most && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
+        if outstanding < self.sends_most && self.sends.kept().has_room() { Ok(()) } else { Err(TryAgain) }
     }
 
     /// Whether one more operation that was accepted before may be started.
     fn has_room(&self) -> bool {
-        self.operations_left() + self.port.ended.len() < self.port.config.operations && self.bulk.has_room()
+        self.operations_left() + self.port.ended.len() < self.port.config.operations && self.sends.kept().has_room()
     }
 
     /// Whether new sends and remote operations are refused, for want of a place where their errors could be reported.

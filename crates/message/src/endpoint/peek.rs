@@ -44,10 +44,10 @@ impl<L: Link> Endpoint<L> {
             return self.find_stored(&inquiry, at);
         }
         self.looks.note_probe(queue, *pattern);
-        if !self.deferral.windows.has_dropped() {
+        if !self.windows.has_dropped() {
             self.port.complete_unmatched(context, queue.space(0), false, Failure::NoMessage);
         } else {
-            self.deferral.windows.inquiries.push(inquiry);
+            self.windows.inquiries.push(inquiry);
             self.seek(pattern.from);
             self.review_inquiries();
         }
@@ -56,15 +56,15 @@ impl<L: Link> Endpoint<L> {
     /// Ends the peeks that have their answers.
     #[cold]
     pub(super) fn review_inquiries(&mut self) {
-        for inquiry in self.deferral.windows.inquiries.all() {
-            if !self.deferral.windows.inquiries.contains(inquiry.number) {
+        for inquiry in self.windows.inquiries.all() {
+            if !self.windows.inquiries.contains(inquiry.number) {
                 continue;
             }
             let stored = self.matching.of(inquiry.queue).find_unexpected(&inquiry.pattern);
-            if stored.is_none() && self.deferral.windows.is_open(&inquiry) {
+            if stored.is_none() && self.windows.is_open(&inquiry) {
                 continue;
             }
-            self.deferral.windows.inquiries.take(inquiry.number);
+            self.windows.inquiries.take(inquiry.number);
             match stored {
                 Some(at) => self.find_stored(&inquiry, at),
                 None => self.complete_none(&inquiry),

@@ -88,7 +88,7 @@ impl<L: Link> Endpoint<L> {
     /// Whether something is to be done, at once or at some time, though nothing comes.
     fn may_have_work(&self) -> bool {
         let backlog = self.port.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
-        let is_awaited = self.port.presence.has_departed() || !self.deferral.windows.inquiries.is_empty();
+        let is_awaited = self.port.presence.has_departed() || !self.windows.inquiries.is_empty();
         backlog > 0 || is_awaited || self.is_timed()
     }
 
@@ -118,7 +118,7 @@ impl<L: Link> Endpoint<L> {
         self.end_losses();
         let happened = self.handle_events();
         // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
-        if !self.deferral.windows.inquiries.is_empty() {
+        if !self.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
         self.end_losses();
@@ -166,9 +166,9 @@ impl<L: Link> Endpoint<L> {
         let mut moved = false;
         for pieces in self.bulk.gate.order() {
             moved |= match pieces {
-                Pieces::Streams => self.pump_streams(),
+                Pieces::Streams => self.sends.pump_streams(&mut self.port),
                 Pieces::Reads => self.rma.send_reads(&mut self.port),
-                Pieces::Requests => self.rma.send_requests(&mut self.port, &mut self.deferral.rooms),
+                Pieces::Requests => self.rma.send_requests(&mut self.port, self.sends.rooms()),
             };
         }
         if moved {
@@ -198,7 +198,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
-        self.bulk.pulls.is_timed() || self.deferral.windows.is_timed() || self.port.egress.is_timed()
+        self.bulk.pulls.is_timed() || self.windows.is_timed() || self.port.egress.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each
@@ -220,10 +220,10 @@ impl<L: Link> Endpoint<L> {
         if waited > 0 {
             self.port.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
         }
-        if self.deferral.windows.tell_time(self.port.now) {
+        if self.windows.tell_time(self.port.now) {
             self.port.count(Counter::PressureNanoseconds, passed);
         }
-        self.deferral.rooms.tell_time(self.port.now);
+        self.sends.rooms().tell_time(self.port.now);
         self.bulk.pulls.tell_time(now);
     }
 
@@ -233,9 +233,9 @@ impl<L: Link> Endpoint<L> {
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.port.now;
         if self.bulk.gate.waiting() > 0
-            || self.streams_can_move()
+            || self.sends.streams_can_move(&self.port)
             || self.rma.reads_can_move(&self.port)
-            || self.rma.requests_can_move(&self.port, &self.deferral.rooms)
+            || self.rma.requests_can_move(&self.port, self.sends.show_rooms())
         {
             return Some(now);
         }

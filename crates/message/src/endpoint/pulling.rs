@@ -37,7 +37,7 @@ impl<L: Link> Endpoint<L> {
         let cost = Memory::<L::Buffer>::announce_cost(remote.spans.len());
         self.check_window(from, cost)?;
         if head.was_dropped {
-            self.deferral.windows.remember(from)?;
+            self.windows.remember(from)?;
         }
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         match self.matching.of(queue).accept(&envelope) {
@@ -88,13 +88,13 @@ impl<L: Link> Endpoint<L> {
         if self.port.link.writes_bulk() {
             return Way::Ask;
         }
-        let bounce_bytes = self.bulk.bounces.bytes();
+        let bounce_bytes = self.sends.bounce_bytes();
         self.bulk.pulls.choose_way(key, waited, bounce_bytes, |peer| self.port.link.capabilities(peer))
     }
 
     /// Copies the piece that was sent ahead.
     fn take_first_piece(&mut self, key: Key) {
-        let bounce_bytes = self.bulk.bounces.bytes();
+        let bounce_bytes = self.sends.bounce_bytes();
         let Some((peer, bounce, length, into)) = self.bulk.pulls.first_piece(key, bounce_bytes) else { return };
         if self.port.link.drain_bounce_buffer(peer, bounce, into, 0, length) {
             self.bulk.pulls.place_first(key, length);
@@ -159,7 +159,9 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
         match self.port.transfers.end(Key(id.0)) {
             Some(EndedTransfer::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),
-            Some(EndedTransfer::Part(TransferOwner::Send(key, pull), _)) => self.end_written(key, pull, status),
+            Some(EndedTransfer::Part(TransferOwner::Send(key, pull), _)) => {
+                self.sends.end_written(&mut self.port, key, pull, status)
+            }
             Some(EndedTransfer::Part(TransferOwner::Operation(key), _)) => {
                 self.rma.end_transfer_part(&mut self.port, key, status);
             }

@@ -26,18 +26,18 @@ impl<L: Link> Endpoint<L> {
             let Entry { send, queue, length, tag, data } = Entry::parse(entry).ok_or(Malformed)?;
             let length = usize::try_from(length).map_err(|_| Malformed)?;
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
-            let until = self.deferral.windows.until(from);
+            let until = self.windows.until(from);
             match self.matching.of(queue).accept_until(&envelope, until) {
                 Some(active) => self.pull_deferred(from, send, active, envelope, queue),
                 None => {
                     self.port.count(Counter::EnvelopesDropped, 1);
                     let tag = (queue == Queue::Tagged).then_some(tag);
-                    self.deferral.windows.drop_envelope(from, tag, self.matching.last_number());
+                    self.windows.drop_envelope(from, tag, self.matching.last_number());
                 }
             }
         }
         self.port.tell(from, Acknowledged);
-        if self.deferral.windows.grow(from) {
+        if self.windows.grow(from) {
             self.tell_link(from);
         }
         self.review(from);
@@ -55,20 +55,20 @@ impl<L: Link> Endpoint<L> {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
-        let answered = self.deferral.windows.take_offer(from, self.has_asked(from))?;
+        let answered = self.windows.take_offer(from, self.has_asked(from))?;
         match self.matching.of(queue).accept_until(&envelope, Some(answered.until)) {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);
                 self.complete_receive(active, &envelope, queue);
                 self.finish_announced(&RemoteSend::of_deferred(from, send));
-                self.deferral.windows.remember(from)?;
+                self.windows.remember(from)?;
             }
             Some(active) => {
                 self.pull_deferred(from, send, active, envelope, queue);
-                self.deferral.windows.remember(from)?;
+                self.windows.remember(from)?;
             }
             None => {
-                self.deferral.windows.close_query(from, answered.number);
+                self.windows.close_query(from, answered.number);
                 self.offer_to_inquiry(from, answered.number, send, envelope, queue)?;
             }
         }
@@ -90,7 +90,7 @@ impl<L: Link> Endpoint<L> {
         envelope: Envelope,
         queue: Queue,
     ) -> Result<(), Malformed> {
-        let found = self.deferral.windows.inquiries.take_of(number, queue);
+        let found = self.windows.inquiries.take_of(number, queue);
         let found = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag));
         let Some(inquiry) = found else {
             self.port.tell(from, Decline { send });
@@ -105,11 +105,11 @@ impl<L: Link> Endpoint<L> {
         self.port.ended.push(Completion::met(inquiry.context, queue, &envelope));
         let remote = RemoteSend::of_deferred(from, send);
         if inquiry.discard {
-            self.deferral.windows.remember(from)?;
+            self.windows.remember(from)?;
             self.finish_announced(&remote);
         } else if inquiry.claim {
             // What its program has claimed is the program's, as a posted receive is: it counts for no window.
-            self.deferral.windows.remember(from)?;
+            self.windows.remember(from)?;
             self.port.tell(from, Accept { send });
             let stored = Stored::Remote(remote);
             self.matching.of(queue).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
@@ -121,7 +121,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A sender has no match for our query.
     pub(super) fn handle_no_match(&mut self, from: PeerId) -> Result<(), Malformed> {
-        self.deferral.windows.take_no_match(from, self.has_asked(from))?;
+        self.windows.take_no_match(from, self.has_asked(from))?;
         self.review(from);
         Ok(())
     }

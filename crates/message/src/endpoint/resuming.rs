@@ -48,9 +48,7 @@ impl<L: Link> Endpoint<L> {
         self.port.egress.retry_control(&mut self.port.link);
         for to in self.port.egress.take_full() {
             self.port.egress.retry(to);
-            if self.deferral.rooms.is_stranger(to) {
-                self.meet_again(to);
-            }
+            self.sends.meet_again(&mut self.port, to);
             self.resume(to);
             if self.fences.are_raised() {
                 self.release_fenced(Target::Peer(to));

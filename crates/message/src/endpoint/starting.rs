@@ -2,33 +2,21 @@
 
 use super::Endpoint;
 use crate::link::Link;
-use crate::operation::{Send, Target};
+use crate::operation::Target;
 use crate::submission::Submission;
 
 impl<L: Link> Endpoint<L> {
     /// Starts an operation that nothing keeps waiting any more.
     pub(super) fn start(&mut self, operation: Submission<L::Buffer>, is_fenced: bool) {
         match operation {
-            Submission::Send(send) => self.start_send(send),
-            Submission::Write(write) => {
-                self.rma.start_write(&mut self.port, &mut self.deferral.rooms, write, !is_fenced)
-            }
-            Submission::Read(read) => self.rma.start_read(&mut self.port, &mut self.deferral.rooms, read, !is_fenced),
-            Submission::Atomic(atomic) => self.rma.start_atomic(&mut self.port, &mut self.deferral.rooms, atomic),
+            Submission::Send(send) => match send.to {
+                Target::Peer(to) => self.sends.start(&mut self.port, to, send),
+                Target::Myself => self.send_to_myself(send),
+            },
+            Submission::Write(write) => self.rma.start_write(&mut self.port, self.sends.rooms(), write, !is_fenced),
+            Submission::Read(read) => self.rma.start_read(&mut self.port, self.sends.rooms(), read, !is_fenced),
+            Submission::Atomic(atomic) => self.rma.start_atomic(&mut self.port, self.sends.rooms(), atomic),
         }
-    }
-
-    /// Starts a send that has waited.
-    fn start_send(&mut self, send: Send<L::Buffer>) {
-        let Target::Peer(to) = send.to else { return self.send_to_myself(send) };
-        if !self.deferral.rooms.is_met(to) {
-            self.deferral.rooms.learn(&mut self.port, to);
-        }
-        if !self.take_room(to, &send) {
-            return self.send_otherwise(to, send);
-        }
-        let accepted = self.go_on_eagerly(to, send, None, false);
-        debug_assert!(accepted.is_ok(), "only what may be refused is");
     }
 
     /// Starts the operations to a target that need not wait any more (F2).

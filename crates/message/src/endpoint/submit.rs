@@ -28,7 +28,7 @@ impl<L: Link> Endpoint<L> {
         let Target::Peer(peer) = to else {
             return self.submit_to_myself(Send { to, space, buffer, data, context, inject, delivery, report });
         };
-        if delivery || !self.deferral.rooms.take_eagerly(peer, length, inject, cost) {
+        if delivery || !self.sends.take_eagerly(peer, length, inject, cost) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_without_taken_room(peer, send);
         }
@@ -45,7 +45,7 @@ impl<L: Link> Endpoint<L> {
     /// A message with room that is not short, or has not left because of this.
     #[inline(never)]
     fn send_not_short(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) -> Result<(), TryAgain> {
-        let submitted = self.go_on_eagerly(to, send, step, true);
+        let submitted = self.sends.go_on_eagerly(&mut self.port, to, send, step, true);
         self.end_losses();
         submitted
     }
@@ -55,14 +55,14 @@ impl<L: Link> Endpoint<L> {
     #[inline(never)]
     fn send_without_taken_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.port.egress.attention.raise();
-        let submitted = match self.meet_with_room(to, &send) {
+        let submitted = match self.sends.meet_with_room(&mut self.port, to, &send) {
             false => self.send_without_room(to, send),
             true => match self.port.send_short(to, send.space, send.data, &send.buffer) {
                 Some(Step::Sent) => {
                     self.port.end_short(send.context, send.space, send.buffer.len(), send.report);
                     Ok(())
                 }
-                step => self.go_on_eagerly(to, send, step, true),
+                step => self.sends.go_on_eagerly(&mut self.port, to, send, step, true),
             },
         };
         self.end_losses();
@@ -85,10 +85,10 @@ impl<L: Link> Endpoint<L> {
         if self.fences.holds(send.to) {
             return self.wait_behind_fence(send.to, Submission::Send(send), false);
         }
-        if send.inject && self.must_greet(to) {
+        if send.inject && self.sends.must_greet(&mut self.port, to) {
             return Err(TryAgain);
         }
-        self.send_otherwise(to, send);
+        self.sends.send_otherwise(&mut self.port, to, send);
         Ok(())
     }
 
@@ -96,13 +96,13 @@ impl<L: Link> Endpoint<L> {
     pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
         self.port.egress.attention.raise();
         self.check_room()?;
-        if self.refuses_injected(&write) {
+        if self.sends.refuses_injected(&mut self.port, &write) {
             return Err(TryAgain);
         }
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Write(write));
         }
-        self.rma.start_write(&mut self.port, &mut self.deferral.rooms, write, true);
+        self.rma.start_write(&mut self.port, self.sends.rooms(), write, true);
         self.end_losses();
         Ok(())
     }
@@ -114,7 +114,7 @@ impl<L: Link> Endpoint<L> {
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Read(read));
         }
-        self.rma.start_read(&mut self.port, &mut self.deferral.rooms, read, true);
+        self.rma.start_read(&mut self.port, self.sends.rooms(), read, true);
         self.end_losses();
         Ok(())
     }
@@ -126,7 +126,7 @@ impl<L: Link> Endpoint<L> {
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Atomic(atomic));
         }
-        self.rma.start_atomic(&mut self.port, &mut self.deferral.rooms, atomic);
+        self.rma.start_atomic(&mut self.port, self.sends.rooms(), atomic);
         self.end_losses();
         Ok(())
     }
@@ -164,7 +164,7 @@ impl<L: Link> Endpoint<L> {
         }
         match operation {
             Submission::Send(send) => self.send(send),
-            Submission::Write(write) if self.refuses_injected(&write) => Err(TryAgain),
+            Submission::Write(write) if self.sends.refuses_injected(&mut self.port, &write) => Err(TryAgain),
             other => {
                 self.start(other, true);
                 self.end_losses();
@@ -193,9 +193,8 @@ impl<L: Link> Endpoint<L> {
         let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
-        let is_alone = !self.port.presence.has_lost()
-            && !self.matching.of(queue).has_stored()
-            && !self.deferral.windows.has_dropped();
+        let is_alone =
+            !self.port.presence.has_lost() && !self.matching.of(queue).has_stored() && !self.windows.has_dropped();
         if !is_plain || !is_alone || self.port.ended.len() >= self.receives_most {
             return self.receive_any(receive);
         }
@@ -230,7 +229,7 @@ impl<L: Link> Endpoint<L> {
         }
         let (queue, pattern) = Pattern::of(&receive);
         if receive.flags != MatchFlags::default() {
-            if receive.flags.peek && self.deferral.windows.inquiries.is_full() {
+            if receive.flags.peek && self.windows.inquiries.is_full() {
                 return Err(TryAgain);
             }
             self.receive_by_flags(receive, &pattern, queue);
@@ -266,12 +265,12 @@ impl<L: Link> Endpoint<L> {
     /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         self.port.egress.attention.raise();
-        let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
+        let inquiry = self.windows.inquiries.find_named(name, &name_of);
         if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
             self.port.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
             return true;
         }
-        let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
+        let Some(inquiry) = inquiry.and_then(|number| self.windows.inquiries.take(number)) else {
             return self.fences.are_raised() && self.cancel_fenced(name, name_of);
         };
         self.port.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);

@@ -3,14 +3,13 @@
 use super::Rma;
 use super::request::{Request, UnfinishedRead, WriteRest};
 use crate::account::{answer_cost, fits};
-use crate::bulk::PIECES_PER_TURN;
 use crate::collections::slab::Key;
 use crate::deferral::Rooms;
 use crate::egress::{Backlog, Body, Outgoing};
 use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::operation::Access;
-use crate::port::Port;
+use crate::port::{PIECES_PER_TURN, Port};
 use crate::wire::{PIECE_BYTES, ReadData, Reply, Status};
 use tidegate_flow::PeerId;
 
