@@ -6,7 +6,6 @@ use crate::collections::slab::Key;
 use crate::counter::Counter;
 use crate::link::Link;
 use crate::malformed::Malformed;
-use crate::matching::{Stored, Unexpected};
 use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
@@ -91,7 +90,7 @@ impl<L: Link> Endpoint<L> {
         let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
         let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
         self.assembly.check_first(from, length, rest.len())?;
-        self.begin_eager(from, head, length, rest)
+        self.inbound.begin_eager(&mut self.port, &mut self.assembly, from, head, length, rest)
     }
 
     /// The first packet of a message that is not eager.
@@ -111,20 +110,19 @@ impl<L: Link> Endpoint<L> {
     fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Result<(), Malformed> {
         let sink = match head {
             Message::Piece(Piece { pull, position }) => {
-                Sink::Piece(Key(pull), self.bulk.pulls.admit(from, Key(pull), position, length)?)
+                Sink::Piece(Key(pull), self.pulls.admit(from, Key(pull), position, length)?)
             }
             Message::ReadData(ReadData { operation, position }) => {
                 let at = self.rma.admit_read_data(from, Key(operation), position, length)?;
                 Sink::ReadData(Key(operation), at)
             }
             head if length <= LARGEST_CONTROL_BYTES => {
-                self.port.egress.attention.begin();
-                self.assembly.begin_control(from, head, length);
+                self.assembly.begin_control(&mut self.port.egress.attention, from, head, length);
                 return Ok(());
             }
             _ => return Err(Malformed),
         };
-        self.begin_assembly(from, sink, length, 0);
+        self.assembly.begin(&mut self.port.egress.attention, from, sink, length, 0);
         Ok(())
     }
 
@@ -140,14 +138,12 @@ impl<L: Link> Endpoint<L> {
             Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
             Sink::Control(_) => self.assembly.keep(from, part),
             Sink::Store(at, queue) => {
-                let stored = self.matching.of(*queue).stored_mut(*at);
-                if let Some(Unexpected { stored: Stored::Here(payload), envelope, .. }) = stored {
-                    payload.append(part, envelope.length);
-                }
+                let (at, queue) = (*at, *queue);
+                self.inbound.append(at, queue, part);
             }
             Sink::Piece(key, start) => {
                 let (key, at) = (*key, *start + offset);
-                self.place_piece(key, at, part);
+                self.pulls.place_piece(key, at, part);
             }
             Sink::ReadData(key, start) => {
                 let (key, at) = (*key, *start + offset);
@@ -160,14 +156,16 @@ impl<L: Link> Endpoint<L> {
     /// The message under way from `from` is complete.
     fn end_inbound(&mut self, from: PeerId) -> Result<(), Malformed> {
         match self.assembly.end(from) {
-            Sink::Receive(active, envelope, queue) => self.complete_receive(active, &envelope, queue),
+            Sink::Receive(active, envelope, queue) => {
+                self.inbound.complete_receive(&mut self.port, active, &envelope, queue);
+            }
             Sink::Control(head) => {
                 let scratch = self.assembly.take_scratch(from);
                 let handled = self.handle_control(from, &head, &scratch);
                 self.assembly.return_scratch(from, scratch);
                 return handled;
             }
-            Sink::Piece(key, _) => self.finish_piece(key),
+            Sink::Piece(key, _) => self.pulls.finish_piece(&mut self.port, &mut self.inbound, key),
             Sink::Idle | Sink::Store(..) | Sink::ReadData(..) | Sink::Discard => {}
         }
         Ok(())
@@ -176,16 +174,20 @@ impl<L: Link> Endpoint<L> {
     /// A message of one of our own kinds is complete.
     fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Result<(), Malformed> {
         match head {
-            Message::Carried(head) => self.handle_carried(from, head),
-            Message::RequestToSend(head) => self.handle_request_to_send(from, head, body),
+            Message::Carried(head) => self.inbound.handle_carried(&mut self.port, &mut self.assembly, from, head),
+            Message::RequestToSend(head) => {
+                self.pulls.handle_request_to_send(&mut self.port, &mut self.inbound, from, head, body)
+            }
             Message::Piece(piece) => {
                 let key = Key(piece.pull);
-                let at = self.bulk.pulls.admit(from, key, piece.position, body.len())?;
-                self.place_piece(key, at, body);
-                self.finish_piece(key);
+                let at = self.pulls.admit(from, key, piece.position, body.len())?;
+                self.pulls.place_piece(key, at, body);
+                self.pulls.finish_piece(&mut self.port, &mut self.inbound, key);
                 Ok(())
             }
-            Message::BouncedPiece(piece) => self.handle_bounced_piece(from, piece),
+            Message::BouncedPiece(piece) => {
+                self.pulls.handle_bounced_piece(&mut self.port, &mut self.inbound, from, piece)
+            }
             Message::Write(write) => self.rma.handle_write(&mut self.port, from, write, body),
             Message::Read(read) => self.rma.handle_read(&mut self.port, from, read),
             Message::ReadData(data) => {
@@ -196,8 +198,12 @@ impl<L: Link> Endpoint<L> {
             }
             Message::Atomic(atomic) => self.rma.handle_atomic(&mut self.port, from, atomic, body),
             Message::WriteNotice(notice) => self.rma.handle_write_notice(&mut self.port, from, notice),
-            Message::DeferralNotice(_) => self.handle_deferral_notice(from, body),
-            Message::Offer(offer) => self.handle_offer(from, offer, body),
+            Message::DeferralNotice(_) => {
+                self.inbound.handle_deferral_notice(&mut self.port, &mut self.pulls, from, body)
+            }
+            Message::Offer(offer) => {
+                self.inbound.handle_offer(&mut self.port, &mut self.pulls, &mut self.assembly, from, offer, body)
+            }
             Message::Note(note) => self.handle_note(from, note, body),
             Message::Eager(_) => Err(Malformed),
         }
@@ -212,10 +218,12 @@ impl<L: Link> Endpoint<L> {
             Note::Acknowledged(_) => self.sends.handle_acknowledged(&mut self.port, from),
             Note::Room(room) => self.sends.handle_room(&mut self.port, from, *room),
             Note::Query(query) => self.sends.handle_query(&mut self.port, from, query),
-            Note::NoMatch(_) => self.handle_no_match(from),
+            Note::NoMatch(_) => self.inbound.handle_no_match(&mut self.port, from),
             Note::Decline(decline) => self.sends.handle_decline(&mut self.port, from, Key(decline.send)),
             Note::Accept(accept) => self.sends.handle_accept(&mut self.port, from, Key(accept.send)),
-            Note::Written(written) => self.handle_written(from, Key(written.pull)),
+            Note::Written(written) => {
+                self.pulls.handle_written(&mut self.port, &mut self.inbound, from, Key(written.pull))
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Fenced operations (`FI_FENCE`): which operations wait, and until when. The rules are in `fence`.
 
 use super::Endpoint;
+use crate::completion::Failure;
 use crate::fence::Places;
 use crate::link::Link;
-use crate::operation::{Target, TryAgain};
+use crate::operation::{Context, Target, TryAgain};
 use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
@@ -32,7 +33,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether an operation to this target has not completed. `seen`: where to look first.
     pub(super) fn is_under_way_to(&mut self, target: Target, seen: &mut Places) -> bool {
-        let Target::Peer(peer) = target else { return self.matching.keeps_own() };
+        let Target::Peer(peer) = target else { return self.inbound.matching().keeps_own() };
         self.port.egress.holds_operation(peer)
             || self.sends.kept().has_send_to(peer, &mut seen.send)
             || self.rma.has_any_to(target, &mut seen.remote)
@@ -59,5 +60,33 @@ impl<L: Link> Endpoint<L> {
     /// Whether closing waits for this operation.
     fn closing_awaits(&self, operation: &Submission<L::Buffer>) -> bool {
         operation.is_injected() || matches!(operation, Submission::Send(_)) && self.port.presence.awaits(false)
+    }
+
+    /// Ends all operations to a target that wait: it is gone, or this endpoint closes.
+    pub(super) fn fail_fenced(&mut self, target: Target, failure: &Failure) {
+        self.lower_fence(target);
+        while let Some((operation, _)) = self.fences.pop(target, true) {
+            self.forget_copy(target, &operation);
+            self.port.fail_waiting(&operation, failure.clone());
+        }
+    }
+
+    /// The same for all targets.
+    pub(super) fn fail_all_fenced(&mut self, failure: &Failure) {
+        for target in self.fences.targets() {
+            self.fail_fenced(target, failure);
+        }
+    }
+
+    /// Cancels the oldest operation that the application calls `name`, if one waits. Returns whether.
+    #[cold]
+    pub(super) fn cancel_fenced(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
+        let Some((target, operation)) = self.fences.take_named(name, name_of) else { return false };
+        if !self.fences.holds(target) {
+            self.lower_fence(target);
+        }
+        self.forget_copy(target, &operation);
+        self.port.fail_waiting(&operation, Failure::Canceled);
+        true
     }
 }

@@ -74,7 +74,7 @@ impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
         let backlog = self.port.egress.inspect_backlog(peer);
-        let (window, base) = (self.windows.inspect(peer), self.port.limits);
+        let (window, base) = (self.inbound.windows().inspect(peer), self.port.limits);
         let refused = self.port.egress.refused(peer) as usize;
         BacklogInspection {
             messages: backlog.map_or(0, Backlog::messages),
@@ -105,7 +105,7 @@ impl<L: Link> Endpoint<L> {
 
     /// How the windows between us and `peer` stand. Takes time in proportion to the sends that are outstanding.
     pub fn inspect_window(&self, peer: PeerId) -> WindowInspection {
-        let window = self.windows.inspect(peer);
+        let window = self.inbound.windows().inspect(peer);
         WindowInspection {
             room: self.sends.show_rooms().room(peer),
             window: window.bytes,
@@ -119,7 +119,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Bytes of our receive memory that belong to no window.
     pub fn inspect_spare(&self) -> usize {
-        self.windows.spare()
+        self.inbound.windows().spare()
     }
 
     /// How often a stream of bulk data was looked at so far, whether it could send a piece or not.

@@ -21,7 +21,7 @@ impl<L: Link> Endpoint<L> {
         let now = self.port.now;
         open.now = now;
         open.peers_delayed = self.port.egress.peers_delayed();
-        open.is_pressed = self.windows.is_pressed();
+        open.is_pressed = self.inbound.windows().is_pressed();
         self.look_at_receives(now, open);
         self.look_at_unexpected(now, open);
         self.look_at_sends(now, open);
@@ -41,7 +41,7 @@ impl<L: Link> Endpoint<L> {
             };
             receives.push(OpenReceive { from: pattern.from, space, bytes, since, is_arriving: false, is_probe });
         };
-        self.matching.show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
+        self.inbound.matching().show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
             push(queue, pattern, bytes, ages.see(number.0, now), false);
         });
         ages.end_look();
@@ -49,9 +49,9 @@ impl<L: Link> Endpoint<L> {
         if let Some((queue, pattern, since)) = probe {
             push(queue, &pattern, 0, since, true);
         }
-        let pulls = &self.bulk.pulls;
+        let pulls = self.pulls.under_way();
         let (under_way, places) = (pulls.len(), pulls.places());
-        open.receives_in_all = self.matching.posted() + under_way + usize::from(probe.is_some());
+        open.receives_in_all = self.inbound.matching().posted() + under_way + usize::from(probe.is_some());
         self.looks.pulls.retain(|key, _| pulls.get(*key).is_some());
         let from = turn(&mut self.looks.next_pull, places);
         for (key, _) in pulls.some(from, PLACES_PER_LOOK) {
@@ -70,7 +70,7 @@ impl<L: Link> Endpoint<L> {
     fn look_at_unexpected(&mut self, now: Instant, open: &mut Open) {
         let (unexpected, ages) = (&mut open.unexpected, &mut self.looks.unexpected);
         unexpected.clear();
-        self.matching.show_unexpected(OPEN_MOST, |queue, number, envelope| {
+        self.inbound.matching().show_unexpected(OPEN_MOST, |queue, number, envelope| {
             let since = ages.see((is_tagged(queue), number), now);
             let (from, space) = (envelope.source, queue.space(envelope.tag));
             unexpected.push(OpenMessage { from, space, bytes: envelope.length, since });
@@ -78,7 +78,7 @@ impl<L: Link> Endpoint<L> {
         ages.end_look();
         unexpected.sort_by_key(|message| message.since);
         unexpected.truncate(OPEN_MOST);
-        open.unexpected_in_all = self.matching.unexpected();
+        open.unexpected_in_all = self.inbound.matching().unexpected();
     }
 
     fn look_at_sends(&mut self, now: Instant, open: &mut Open) {

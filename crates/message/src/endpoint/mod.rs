@@ -1,51 +1,42 @@
 //! The endpoint: the parts, and what wires them.
 //!
-//! The parts ([`Matching`], [`Windows`], [`Bulk`], [`Sends`], [`Rma`], [`Assembly`], [`Fences`]) are lent the
-//! [`Port`], and know nothing of each other's insides, nor of this. Each file here says what follows in one part from
-//! what has happened in another. They have a direction; from below:
+//! The parts ([`Inbound`], [`Pulling`], [`Sends`], [`Rma`], [`Assembly`], [`Fences`]) are lent the [`Port`] with each
+//! call, and see nothing of each other's insides. Each file here says which of them is called when, from the
+//! application's calls, from packets, and from what another one has returned. They have a direction; from below:
 //!
-//! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
-//! - `window`, `pulling`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives meet.
+//! - `fencing`, `departure`: operations wait for earlier ones to the same target; peers are lost.
 //! - `starting`: what has waited behind a fence starts.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
 mod closing;
-mod delivering;
 mod departure;
 mod dispatch;
-mod eager;
-mod ending;
 mod fencing;
 mod inspect;
 mod looking;
-mod loopback;
-mod peek;
 mod progress;
-mod pulling;
-mod querying;
 mod resuming;
 mod starting;
 mod submit;
-mod window;
 
-use crate::assembly::{Assembly, Sink};
-use crate::bulk::Bulk;
+use crate::assembly::Assembly;
 use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::deferral::{Pressure, Windows};
 use crate::egress::Egress;
 use crate::fence::Fences;
+use crate::inbound::Inbound;
 use crate::link::Link;
 use crate::looks::Looks;
-use crate::matching::Matching;
 use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{EndpointConfig, TryAgain};
 use crate::port::Port;
 use crate::presence::Presence;
+use crate::pulls::Pulling;
 use crate::rma::Rma;
 use crate::sends::Sends;
-use crate::sequence::Sequence;
+use crate::turns::Turns;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use tidegate_flow::{ConfigError, FlowControl, PAYLOAD_BYTES, PeerId};
 
@@ -60,14 +51,13 @@ pub use inspect::{BacklogInspection, Share, WindowInspection};
 pub struct Endpoint<L: Link> {
     port: Port<L>,
     assembly: Assembly<L::Buffer>,
-    matching: Matching<L::Buffer>,
-    bulk: Bulk<L::Buffer>,
-    rma: Rma<L>,
-    sequence: Sequence<L::Buffer>,
-    windows: Windows,
+    inbound: Inbound<L>,
+    pulls: Pulling<L>,
     sends: Sends<L>,
+    rma: Rma<L>,
     fences: Fences<L::Buffer>,
     looks: Looks,
+    turns: Turns,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
     sends_most: usize,
     /// How many completions may wait to be taken for one more receive to be accepted.
@@ -108,7 +98,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
     pub fn poll_pressure(&mut self) -> Option<Pressure> {
-        self.windows.poll_pressure()
+        self.inbound.windows_mut().poll_pressure()
     }
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
@@ -133,14 +123,13 @@ impl<L: Link> Endpoint<L> {
         Ok(Endpoint {
             port: Port::new(link, egress, config, limits),
             assembly: Assembly::new(peers),
-            matching: Matching::new(peers),
-            bulk: Bulk::new(),
-            rma: Rma::new(peers),
-            sequence: Sequence::default(),
-            windows,
+            inbound: Inbound::new(peers, windows),
+            pulls: Pulling::new(bounce_buffers.bytes),
             sends: Sends::new(peers, bounce_buffers),
+            rma: Rma::new(peers),
             fences: Fences::new(),
             looks: Looks::default(),
+            turns: Turns::default(),
             sends_most: operations,
             receives_most: operations,
         })
@@ -223,7 +212,7 @@ impl<L: Link> Endpoint<L> {
     /// that have come in part or are being pulled. What a link has not brought to its peers comes on top
     /// ([`has_unsent`](Self::has_unsent)).
     pub fn has_work_left(&self) -> bool {
-        let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left() + self.bulk.pulls.len();
+        let own = self.operations_left() + self.pulls.waiting() + self.pieces_left() + self.pulls.under_way().len();
         own + self.fences.waiting() > 0 || self.assembly.is_under_way() || self.port.egress.has_any_waiting()
     }
 
@@ -246,12 +235,6 @@ impl<L: Link> Endpoint<L> {
             self.port.egress.attention.end();
         }
         has_work_left
-    }
-
-    /// A message of several packets begins, whose first so many bytes have been placed.
-    fn begin_assembly(&mut self, from: PeerId, sink: Sink<L::Buffer>, length: usize, received: usize) {
-        self.port.egress.attention.begin_elsewhere();
-        self.assembly.begin(from, sink, length, received);
     }
 
     /// Whether the link copies something for us. [`progress`](Self::progress) helps it, and tells only of the end.

@@ -36,9 +36,9 @@ impl<L: Link> Endpoint<L> {
     /// Something that waited has left.
     fn note_left(&mut self, to: PeerId, head: &Message) {
         match head {
-            Message::Note(Note::ClearToSend(clear)) => self.bulk.pulls.note_asked(Key(clear.pull)),
+            Message::Note(Note::ClearToSend(clear)) => self.pulls.note_asked(Key(clear.pull)),
             // More may have become free meanwhile.
-            Message::Note(Note::Room(_)) => self.review(to),
+            Message::Note(Note::Room(_)) => self.inbound.review(&mut self.port, to),
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ impl<L: Link> Endpoint<L> {
         match operation {
             Submission::Send(send) => match send.to {
                 Target::Peer(to) => self.sends.start(&mut self.port, to, send),
-                Target::Myself => self.send_to_myself(send),
+                Target::Myself => self.inbound.send_to_myself(&mut self.port, send),
             },
             Submission::Write(write) => self.rma.start_write(&mut self.port, self.sends.rooms(), write, !is_fenced),
             Submission::Read(read) => self.rma.start_read(&mut self.port, self.sends.rooms(), read, !is_fenced),

@@ -17,7 +17,7 @@ use tidegate_flow::PeerId;
 impl<L: Link> Sends<L> {
     /// Sends a short message; or its request to send, if flow control wants that and the receiver has room for it.
     #[inline]
-    pub(crate) fn dispatch_or_announce(
+    pub(super) fn dispatch_or_announce(
         &mut self,
         port: &mut Port<L>,
         to: PeerId,
@@ -33,7 +33,7 @@ impl<L: Link> Sends<L> {
     /// of any other kind waits. So does an injected one: to its program it counts as sent, and a program that has sent
     /// all may not be there to answer a clear to send.
     #[cold]
-    pub(crate) fn announce_instead(
+    pub(super) fn announce_instead(
         &mut self,
         port: &mut Port<L>,
         to: PeerId,
@@ -81,7 +81,7 @@ impl<L: Link> Sends<L> {
 
     /// Sends the request to send of a message for which an eager message's room was taken. The caller has checked that
     /// the receiver has room for what a request to send costs beyond that.
-    pub(crate) fn announce_in_room(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
+    fn announce_in_room(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
         let taken = Memory::<L::Buffer>::eager_cost(send.buffer.len());
         let Some(key) = self.keep_send(port, to, send) else { return };
         let Some(kept) = self.kept.send(key) else { return };
@@ -91,14 +91,14 @@ impl<L: Link> Sends<L> {
     }
 
     /// The pieces of memory that the request to send of a send names. With none, its receiver sends a clear to send.
-    pub(crate) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> Vec<Span> {
+    pub(super) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> Vec<Span> {
         let largest = self.rooms.limits(send.peer).largest;
         send.spans(|count| Memory::<L::Buffer>::announce_cost(count) <= largest)
     }
 
     /// Sends the request to send of a message for which the receiver has room. `was_dropped`: the receiver has dropped
     /// its envelope once.
-    pub(crate) fn announce_kept(&mut self, port: &mut Port<L>, to: PeerId, key: Key, was_dropped: bool) {
+    pub(super) fn announce_kept(&mut self, port: &mut Port<L>, to: PeerId, key: Key, was_dropped: bool) {
         port.count(Counter::MessagesRendezvous, 1);
         let Some(send) = self.kept.send(key) else { return };
         let mut spans = self.spans_of(send);

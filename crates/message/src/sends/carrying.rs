@@ -36,7 +36,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// The same for the first deferred send, if it is too long for the mailbox and the receiver does not know of it.
-    pub(crate) fn carry_deferred(&mut self, port: &mut Port<L>, to: PeerId, key: Key) -> bool {
+    pub(super) fn carry_deferred(&mut self, port: &mut Port<L>, to: PeerId, key: Key) -> bool {
         let (limits, carries_most) = (self.rooms.limits(to), port.link.carries_most(to));
         let Some(send) = self.kept.send(key) else { return false };
         let Payload::Application(buffer) = &send.payload else { return false };

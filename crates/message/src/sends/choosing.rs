@@ -59,7 +59,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// The same of the target of an injected remote operation.
-    pub(crate) fn must_greet_target(&mut self, port: &mut Port<L>, target: RemoteTarget) -> bool {
+    fn must_greet_target(&mut self, port: &mut Port<L>, target: RemoteTarget) -> bool {
         matches!(target.to, Target::Peer(peer) if self.must_greet(port, peer))
     }
 

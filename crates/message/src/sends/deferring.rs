@@ -20,14 +20,14 @@ use tidegate_flow::PeerId;
 impl<L: Link> Sends<L> {
     /// Keeps an eager send for which the receiver has no room.
     #[cold]
-    pub(crate) fn defer_eager(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
+    pub(super) fn defer_eager(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
         if let Some(key) = self.keep_send(port, to, send) {
             self.defer(port, to, key);
         }
     }
 
     /// Sends a message by rendezvous, or defers it when the receiver has no room for one more envelope.
-    pub(crate) fn announce(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
+    pub(super) fn announce(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
         let Some(key) = self.keep_send(port, to, send) else { return };
         let Some(send) = self.kept.send(key) else { return };
         let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(send).len());
@@ -51,7 +51,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// Sends deferred messages in order as long as they find room (W3).
-    pub(crate) fn release_deferred(&mut self, port: &mut Port<L>, to: PeerId) {
+    fn release_deferred(&mut self, port: &mut Port<L>, to: PeerId) {
         while let Some(key) = self.rooms.first(to) {
             if self.carry_deferred(port, to, key) {
                 continue;
@@ -186,7 +186,7 @@ impl<L: Link> Sends<L> {
 
     /// The receiver has matched a deferred send: it is deferred no longer. It takes the message from here, as it does
     /// after a request to send.
-    pub(crate) fn end_deferral(&mut self, port: &mut Port<L>, key: Key) {
+    pub(super) fn end_deferral(&mut self, port: &mut Port<L>, key: Key) {
         let Some(send) = self.kept.send_mut(key) else { return };
         let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
         port.count(Counter::MessagesRendezvous, 1);

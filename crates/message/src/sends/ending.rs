@@ -11,7 +11,7 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Sends<L> {
     /// A send is with us no longer, and nothing of it leaves any more.
-    pub(crate) fn remove_send(&mut self, port: &mut Port<L>, key: Key) -> Option<PendingSend<L::Buffer>> {
+    pub(super) fn remove_send(&mut self, port: &mut Port<L>, key: Key) -> Option<PendingSend<L::Buffer>> {
         let send = self.kept.remove(key)?;
         if send.key != 0 {
             port.link.hide(send.peer, send.key);
@@ -24,7 +24,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// Ends a send that stayed with us and whose peer is gone.
-    pub(crate) fn lose_send(&mut self, port: &mut Port<L>, key: Key, peer: &str) {
+    fn lose_send(&mut self, port: &mut Port<L>, key: Key, peer: &str) {
         if let Some(send) = self.remove_send(port, key) {
             self.kept.bounces.free_send(key);
             port.fail_notice(send.notice, peer);

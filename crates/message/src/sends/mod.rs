@@ -79,11 +79,6 @@ impl<L: Link> Sends<L> {
         &self.kept.streams
     }
 
-    /// How many bytes a bounce buffer has.
-    pub(crate) fn bounce_bytes(&self) -> usize {
-        self.kept.bounces.bytes()
-    }
-
     /// The peers of the sends in the application's memory, once for each.
     pub(crate) fn uncopied(&self) -> impl Iterator<Item = PeerId> {
         let sends = self.kept.some_sends(0, self.kept.send_places());

@@ -19,7 +19,7 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Sends<L> {
     /// `part` of a send goes to the memory that its receiver calls `pull`.
-    pub(crate) fn write_message(&mut self, port: &mut Port<L>, to: PeerId, key: Key, pull: u32, part: &L::Buffer) {
+    pub(super) fn write_message(&mut self, port: &mut Port<L>, to: PeerId, key: Key, pull: u32, part: &L::Buffer) {
         let length = part.len();
         let transfer = port.transfers.begin(TransferOwner::Send(key, pull), length);
         let there = RemoteMemory { key: pull.into(), span: Span { address: 0, length: length as u64 } };

@@ -1,26 +1,27 @@
-//! Eager messages (P §3): sent at once through the mailbox, matched when their first packet arrives, stored at exactly
-//! their size when no receive waits for them.
+//! Eager messages (P §3) on their way in: matched when their first packet arrives, stored at exactly their size when no
+//! receive waits for them.
 
-use super::Endpoint;
+use super::Inbound;
+use crate::assembly::Assembly;
 use crate::assembly::{Sink, write_clipped};
-use crate::completion::Completion;
-use crate::counter::Counter;
 use crate::envelope::Envelope;
 use crate::link::Link;
 use crate::malformed::Malformed;
-use crate::matching::{Filled, Stored};
+use crate::matching::Stored;
 use crate::memory::Memory;
 use crate::operation::{Queue, Target};
 use crate::payload::Payload;
-use crate::port::placed;
+use crate::port::Port;
 use crate::wire::{Carried, Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 
-impl<L: Link> Endpoint<L> {
+impl<L: Link> Inbound<L> {
     /// The first packet of an eager message, or all of it.
     #[inline(always)]
-    pub(super) fn begin_eager(
+    pub(crate) fn begin_eager(
         &mut self,
+        port: &mut Port<L>,
+        assembly: &mut Assembly<L::Buffer>,
         from: PeerId,
         head: Eager,
         length: usize,
@@ -31,7 +32,7 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         let cost = Memory::<L::Buffer>::eager_cost(length);
-        let admitted = self.windows.admit(from, cost, self.port.egress.returning(from))?;
+        let admitted = self.windows.admit(from, cost, port.egress.returning(from))?;
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         // Mostly it is whole, and the first receive accepts it.
         if rest.len() == length
@@ -40,70 +41,73 @@ impl<L: Link> Endpoint<L> {
         {
             // So much of the window may be free again that its sender is to be told.
             let is_to_review = admitted.pass();
-            self.report_filled(filled, &envelope, queue);
+            self.report_filled(port, filled, &envelope, queue);
             if is_to_review {
-                self.review(from);
+                self.review(port, from);
             }
             return Ok(());
         }
         // It was deferred, and its envelope has been dropped here.
         if head.was_dropped {
-            self.port.egress.attention.raise();
+            port.egress.attention.raise();
             self.windows.remember(from)?;
         }
-        self.begin_eager_otherwise(from, envelope, queue, rest);
+        self.begin_eager_otherwise(port, assembly, from, envelope, queue, rest);
         Ok(())
     }
 
     /// The first packet of an eager message of several, or one that the first receive does not accept.
     #[inline(never)]
-    fn begin_eager_otherwise(&mut self, from: PeerId, envelope: Envelope, queue: Queue, rest: &[u8]) {
+    fn begin_eager_otherwise(
+        &mut self,
+        port: &mut Port<L>,
+        assembly: &mut Assembly<L::Buffer>,
+        from: PeerId,
+        envelope: Envelope,
+        queue: Queue,
+        rest: &[u8],
+    ) {
         let length = envelope.length;
         let (cost, whole) = (Memory::<L::Buffer>::eager_cost(length), rest.len() == length);
         match self.matching.of(queue).accept(&envelope) {
             Some(mut active) => {
                 write_clipped(&mut active.buffer, 0, rest);
                 if whole {
-                    self.complete_receive(active, &envelope, queue);
+                    self.complete_receive(port, active, &envelope, queue);
                 } else {
                     let sink = Sink::Receive(active, envelope, queue);
-                    self.begin_assembly(from, sink, length, rest.len());
+                    assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
                 }
-                self.pass_window(from, cost);
+                self.pass_window(port, from, cost);
             }
             None => {
-                self.port.egress.attention.raise();
+                port.egress.attention.raise();
                 let mut payload = Payload::Zeros(0);
                 payload.append(rest, length);
-                let at = self.store_unexpected(envelope, Stored::Here(payload), queue, cost);
+                let at = self.store_unexpected(port, envelope, Stored::Here(payload), queue, cost);
                 if !whole {
                     let sink = Sink::Store(at, queue);
-                    self.begin_assembly(from, sink, length, rest.len());
+                    assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
                 }
-                self.enter_window(from, cost);
+                self.enter_window(port, from, cost);
             }
-        }
-    }
-
-    /// A receive has been filled with a message that had come whole.
-    #[inline(always)]
-    fn report_filled(&mut self, filled: Filled, envelope: &Envelope, queue: Queue) {
-        self.port.count(Counter::BytesReceived, envelope.length as u64);
-        let (length, result) = placed(envelope, filled.room);
-        if filled.report || result.is_err() {
-            let met = Completion::met(filled.context, queue, envelope);
-            self.port.ended.push(Completion { length, result, ..met });
         }
     }
 
     /// The packet of a message whose payload the link has carried.
-    pub(super) fn handle_carried(&mut self, from: PeerId, head: &Carried) -> Result<(), Malformed> {
-        let payload = self.port.link.take_carried(from).ok_or(Malformed)?;
+    pub(crate) fn handle_carried(
+        &mut self,
+        port: &mut Port<L>,
+        assembly: &mut Assembly<L::Buffer>,
+        from: PeerId,
+        head: &Carried,
+    ) -> Result<(), Malformed> {
+        let payload = port.link.take_carried(from).ok_or(Malformed)?;
         let Carried { queue, tag, data, length } = *head;
         if payload.len() as u64 != length {
             return Err(Malformed);
         }
         // From here on it is an eager message that has come whole.
-        self.begin_eager(from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
+        self.begin_eager(port, assembly, from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
     }
 }
