@@ -96,7 +96,7 @@ impl<L: Link> Endpoint<L> {
         self.port.count(Counter::SendsLost, lost);
         self.rma.cancel_all(&mut self.port);
         self.sends.cancel_all(&mut self.port);
-        self.fail_all_fenced(&Failure::Canceled);
+        self.fences.fail_all(&mut self.port, &mut self.sends, &Failure::Canceled);
     }
 }
 

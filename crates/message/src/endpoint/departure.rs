@@ -49,7 +49,8 @@ impl<L: Link> Endpoint<L> {
         self.sends.lose_peer(&mut self.port, peer, name);
         self.rma.lose_peer(&mut self.port, peer, name);
         if self.fences.are_raised() {
-            self.fail_fenced(Target::Peer(peer), &Failure::PeerLost { peer: name.to_owned() });
+            let failure = Failure::PeerLost { peer: name.to_owned() };
+            self.fences.fail(&mut self.port, &mut self.sends, Target::Peer(peer), &failure);
         }
     }
 

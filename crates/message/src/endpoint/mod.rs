@@ -4,15 +4,14 @@
 //! call, and see nothing of each other's insides. Each file here says which of them is called when, from the
 //! application's calls, from packets, and from what another one has returned. They have a direction; from below:
 //!
-//! - `fencing`, `departure`: operations wait for earlier ones to the same target; peers are lost.
-//! - `starting`: what has waited behind a fence starts.
+//! - `departure`: peers are lost.
+//! - `starting`: operations wait for earlier ones to the same target, and start.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
 mod closing;
 mod departure;
 mod dispatch;
-mod fencing;
 mod inspect;
 mod looking;
 mod progress;

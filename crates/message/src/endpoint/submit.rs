@@ -240,6 +240,6 @@ impl<L: Link> Endpoint<L> {
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         self.port.egress.attention.raise();
         self.inbound.cancel_named(&mut self.port, name, &name_of)
-            || self.fences.are_raised() && self.cancel_fenced(name, name_of)
+            || self.fences.are_raised() && self.fences.cancel_named(&mut self.port, &mut self.sends, name, name_of)
     }
 }
