@@ -57,10 +57,9 @@ impl<L: Link> Endpoint<L> {
     /// Ends everything that waits for `peer`.
     pub(super) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
         self.port.presence.lose(peer, Lost { name: name.to_owned(), orderly });
-        let sink = self.assembly.end(peer);
         self.handle_unreachable(peer, name);
         self.port.egress.lose_peer(peer);
-        self.inbound.lose_messages(&mut self.port, peer, sink, name);
+        self.inbound.lose_messages(&mut self.port, peer, name);
         self.pulls.lose_peer(&mut self.port, &mut self.inbound, peer, name);
         self.inbound.lose_receives(&mut self.port, peer, name, orderly);
     }
@@ -108,7 +107,6 @@ impl<L: Link> Endpoint<L> {
     fn release_peer(&mut self, peer: PeerId) {
         self.inbound.release(peer);
         self.sends.release(peer);
-        self.assembly.release(peer);
         self.rma.release(peer);
         self.port.egress.release(peer);
         self.looks.release(peer);

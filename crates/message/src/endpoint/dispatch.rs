@@ -44,7 +44,7 @@ impl<L: Link> Endpoint<L> {
     /// A packet of several slots: each has cost a credit, and credits may ride on the last. To messages it is two
     /// packets, the first slot and the rest.
     pub(super) fn handle_long_packet(&mut self, from: PeerId, first: &Packet) {
-        let mut rest = self.assembly.take_rest();
+        let mut rest = self.inbound.assembly().take_rest();
         // All slots are read before anything is said to their sender.
         let last = self.port.link.retrieve_following(&first.header, &mut rest);
         match last.filter(|_| from.0 < self.port.config.flow.peers && first.header.begins_long_packet()) {
@@ -54,7 +54,7 @@ impl<L: Link> Endpoint<L> {
             }
             None => self.port.count(Counter::Violations, 1),
         }
-        self.assembly.return_rest(rest);
+        self.inbound.assembly().return_rest(rest);
     }
 
     fn handle_slots(&mut self, from: PeerId, first: &Packet, rest: &[u8], last: &Packet) {
@@ -89,8 +89,8 @@ impl<L: Link> Endpoint<L> {
     fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
         let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
         let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
-        self.assembly.check_first(from, length, rest.len())?;
-        self.inbound.begin_eager(&mut self.port, &mut self.assembly, from, head, length, rest)
+        self.inbound.assembly().check_first(from, length, rest.len())?;
+        self.inbound.begin_eager(&mut self.port, from, head, length, rest)
     }
 
     /// The first packet of a message that is not eager.
@@ -98,7 +98,7 @@ impl<L: Link> Endpoint<L> {
     fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
         self.port.egress.attention.raise();
         let (head, length, rest) = Message::parse(kind, payload).ok_or(Malformed)?;
-        self.assembly.check_first(from, length, rest.len())?;
+        self.inbound.assembly().check_first(from, length, rest.len())?;
         if rest.len() == length {
             return self.handle_control(from, &head, rest);
         }
@@ -117,26 +117,26 @@ impl<L: Link> Endpoint<L> {
                 Sink::ReadData(Key(operation), at)
             }
             head if length <= LARGEST_CONTROL_BYTES => {
-                self.assembly.begin_control(&mut self.port.egress.attention, from, head, length);
+                self.inbound.assembly().begin_control(&mut self.port.egress.attention, from, head, length);
                 return Ok(());
             }
             _ => return Err(Malformed),
         };
-        self.assembly.begin(&mut self.port.egress.attention, from, sink, length, 0);
+        self.inbound.assembly().begin(&mut self.port.egress.attention, from, sink, length, 0);
         Ok(())
     }
 
     /// The next part of the message under way from `from`.
     #[inline(never)]
     fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Result<(), Malformed> {
-        let (offset, is_last, sink) = self.assembly.advance(from, part.len())?;
+        let (offset, is_last, sink) = self.inbound.assembly().advance(from, part.len())?;
         if !matches!(sink, Sink::Receive(..)) {
             self.port.egress.attention.raise();
         }
         match sink {
             Sink::Idle | Sink::Discard => {}
             Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
-            Sink::Control(_) => self.assembly.keep(from, part),
+            Sink::Control(_) => self.inbound.assembly().keep(from, part),
             Sink::Store(at, queue) => {
                 let (at, queue) = (*at, *queue);
                 self.inbound.append(at, queue, part);
@@ -155,14 +155,14 @@ impl<L: Link> Endpoint<L> {
 
     /// The message under way from `from` is complete.
     fn end_inbound(&mut self, from: PeerId) -> Result<(), Malformed> {
-        match self.assembly.end(from) {
+        match self.inbound.assembly().end(from) {
             Sink::Receive(active, envelope, queue) => {
                 self.inbound.complete_receive(&mut self.port, active, &envelope, queue);
             }
             Sink::Control(head) => {
-                let scratch = self.assembly.take_scratch(from);
+                let scratch = self.inbound.assembly().take_scratch(from);
                 let handled = self.handle_control(from, &head, &scratch);
-                self.assembly.return_scratch(from, scratch);
+                self.inbound.assembly().return_scratch(from, scratch);
                 return handled;
             }
             Sink::Piece(key, _) => self.pulls.finish_piece(&mut self.port, &mut self.inbound, key),
@@ -174,7 +174,7 @@ impl<L: Link> Endpoint<L> {
     /// A message of one of our own kinds is complete.
     fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Result<(), Malformed> {
         match head {
-            Message::Carried(head) => self.inbound.handle_carried(&mut self.port, &mut self.assembly, from, head),
+            Message::Carried(head) => self.inbound.handle_carried(&mut self.port, from, head),
             Message::RequestToSend(head) => {
                 self.pulls.handle_request_to_send(&mut self.port, &mut self.inbound, from, head, body)
             }
@@ -201,9 +201,7 @@ impl<L: Link> Endpoint<L> {
             Message::DeferralNotice(_) => {
                 self.inbound.handle_deferral_notice(&mut self.port, &mut self.pulls, from, body)
             }
-            Message::Offer(offer) => {
-                self.inbound.handle_offer(&mut self.port, &mut self.pulls, &mut self.assembly, from, offer, body)
-            }
+            Message::Offer(offer) => self.inbound.handle_offer(&mut self.port, &mut self.pulls, from, offer, body),
             Message::Note(note) => self.handle_note(from, note, body),
             Message::Eager(_) => Err(Malformed),
         }

@@ -1,6 +1,6 @@
 //! The endpoint: the parts, and what wires them.
 //!
-//! The parts ([`Inbound`], [`Pulling`], [`Sends`], [`Rma`], [`Assembly`], [`Fences`]) are lent the [`Port`] with each
+//! The parts ([`Inbound`], [`Pulling`], [`Sends`], [`Rma`], [`Fences`]) are lent the [`Port`] with each
 //! call, and see nothing of each other's insides. Each file here says which of them is called when, from the
 //! application's calls, from packets, and from what another one has returned. They have a direction; from below:
 //!
@@ -19,7 +19,6 @@ mod resuming;
 mod starting;
 mod submit;
 
-use crate::assembly::Assembly;
 use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::deferral::{Pressure, Windows};
@@ -49,7 +48,6 @@ pub use inspect::{BacklogInspection, Share, WindowInspection};
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
     port: Port<L>,
-    assembly: Assembly<L::Buffer>,
     inbound: Inbound<L>,
     pulls: Pulling<L>,
     sends: Sends<L>,
@@ -76,10 +74,9 @@ impl<L: Link> Endpoint<L> {
     /// What the tables of peers take when all of so many peers talk, what is kept of dropped envelopes included. Each
     /// allocates the state of a peer at the first contact with it.
     const fn table_bytes(peers: u32) -> usize {
-        Assembly::<L::Buffer>::bytes_most(peers)
+        Inbound::<L>::bytes_most(peers)
             + Rma::<L>::bytes_most(peers)
             + Egress::<L::Buffer>::bytes_most(peers)
-            + Windows::bytes_most(peers)
             + Presence::bytes_most(peers)
             + Sends::<L>::bytes_most(peers)
     }
@@ -121,7 +118,6 @@ impl<L: Link> Endpoint<L> {
         let operations = config.operations;
         Ok(Endpoint {
             port: Port::new(link, egress, config, limits),
-            assembly: Assembly::new(peers),
             inbound: Inbound::new(peers, windows),
             pulls: Pulling::new(bounce_buffers.bytes),
             sends: Sends::new(peers, bounce_buffers),
@@ -212,7 +208,7 @@ impl<L: Link> Endpoint<L> {
     /// ([`has_unsent`](Self::has_unsent)).
     pub fn has_work_left(&self) -> bool {
         let own = self.operations_left() + self.pulls.waiting() + self.pieces_left() + self.pulls.under_way().len();
-        own + self.fences.waiting() > 0 || self.assembly.is_under_way() || self.port.egress.has_any_waiting()
+        own + self.fences.waiting() > 0 || self.inbound.is_under_way() || self.port.egress.has_any_waiting()
     }
 
     /// The same, for who asks after every call: mostly no call since the last answer has given us anything to do that

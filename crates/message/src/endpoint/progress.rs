@@ -184,7 +184,7 @@ impl<L: Link> Endpoint<L> {
     /// that sends of ours wait for.
     #[inline]
     pub fn expects_packets(&self) -> bool {
-        let is_near = self.assembly.is_under_way() || self.port.egress.waiting() > 0;
+        let is_near = self.inbound.is_under_way() || self.port.egress.waiting() > 0;
         is_near && self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left() == 0
     }
 
@@ -281,7 +281,7 @@ impl<L: Link> Endpoint<L> {
     /// Ends the peeks that have their answers.
     #[cold]
     fn review_inquiries(&mut self) {
-        self.inbound.review_inquiries(&mut self.port, &mut self.assembly);
+        self.inbound.review_inquiries(&mut self.port);
         if self.fences.are_raised() {
             // A message to ourselves may have been dropped.
             self.release_fenced(Target::Myself);

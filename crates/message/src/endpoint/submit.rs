@@ -59,7 +59,7 @@ impl<L: Link> Endpoint<L> {
                     self.port.end_short(send.context, send.space, send.buffer.len(), send.report);
                     Ok(())
                 }
-                step => self.sends.go_on_eagerly(&mut self.port, to, send, step, true),
+                step => return self.send_not_short(to, send, step),
             },
         };
         self.end_losses();
@@ -217,12 +217,12 @@ impl<L: Link> Endpoint<L> {
         }
         let (queue, pattern) = Pattern::of(&receive);
         if receive.flags.peek {
-            match self.inbound.peek(&mut self.port, &mut self.assembly, &pattern, queue, &receive)? {
+            match self.inbound.peek(&mut self.port, &pattern, queue, &receive)? {
                 true => self.looks.end_probe(),
                 false => self.looks.note_probe(queue, pattern),
             }
         } else {
-            self.inbound.receive(&mut self.port, &mut self.pulls, &mut self.assembly, receive, pattern, queue);
+            self.inbound.receive(&mut self.port, &mut self.pulls, receive, pattern, queue);
         }
         Ok(())
     }

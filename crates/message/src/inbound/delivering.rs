@@ -1,7 +1,6 @@
 //! Stored messages that have their receives, or are dropped.
 
 use super::Inbound;
-use crate::assembly::Assembly;
 use crate::assembly::Sink;
 use crate::collections::list::Position;
 use crate::completion::Failure;
@@ -20,7 +19,6 @@ impl<L: Link> Inbound<L> {
         &mut self,
         port: &mut Port<L>,
         pulls: &mut Pulling<L>,
-        assembly: &mut Assembly<L::Buffer>,
         mut active: Active<L::Buffer>,
         unexpected: Unexpected<L::Buffer>,
         queue: Queue,
@@ -32,7 +30,7 @@ impl<L: Link> Inbound<L> {
                 payload.write_to(&mut active.buffer);
                 match (payload.len() < envelope.length, envelope.source) {
                     (true, Target::Peer(from)) => {
-                        assembly.redirect(from, Sink::Receive(active, envelope, queue));
+                        self.assembly.redirect(from, Sink::Receive(active, envelope, queue));
                     }
                     _ => self.complete_receive(port, active, &envelope, queue),
                 }
@@ -52,19 +50,13 @@ impl<L: Link> Inbound<L> {
     }
 
     /// Drops a stored message (`FI_DISCARD`).
-    pub(super) fn discard_stored(
-        &mut self,
-        port: &mut Port<L>,
-        assembly: &mut Assembly<L::Buffer>,
-        unexpected: Unexpected<L::Buffer>,
-        queue: Queue,
-    ) {
+    pub(super) fn discard_stored(&mut self, port: &mut Port<L>, unexpected: Unexpected<L::Buffer>, queue: Queue) {
         let (envelope, cost) = (unexpected.envelope, unexpected.cost);
         match (unexpected.stored, envelope.source) {
             (Stored::Here(payload), source) => {
                 self.count_unstored(port, envelope.length);
                 if let (true, Target::Peer(from)) = (payload.len() < envelope.length, source) {
-                    assembly.redirect(from, Sink::Discard);
+                    self.assembly.redirect(from, Sink::Discard);
                 }
             }
             (Stored::Remote(announcement), _) => port.tell(announcement.peer, announcement.finished(Status::Success)),
@@ -78,13 +70,7 @@ impl<L: Link> Inbound<L> {
     }
 
     /// Ends a peek with the stored message at `at`, the first that it accepts.
-    pub(crate) fn find_stored(
-        &mut self,
-        port: &mut Port<L>,
-        assembly: &mut Assembly<L::Buffer>,
-        inquiry: &Inquiry,
-        at: Position,
-    ) {
+    pub(crate) fn find_stored(&mut self, port: &mut Port<L>, inquiry: &Inquiry, at: Position) {
         let queue = inquiry.queue;
         let Some(found) = self.matching.of(queue).stored_mut(at) else { return };
         let envelope = found.envelope;
@@ -95,7 +81,7 @@ impl<L: Link> Inbound<L> {
         if inquiry.discard
             && let Some(unexpected) = self.matching.of(queue).take_at(at)
         {
-            self.discard_stored(port, assembly, unexpected, queue);
+            self.discard_stored(port, unexpected, queue);
         }
     }
 }

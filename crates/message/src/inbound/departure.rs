@@ -11,8 +11,9 @@ use crate::port::Port;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Inbound<L> {
-    /// A peer has nothing more to say of its deferred sends; `sink`: the message that was under way from it.
-    pub(crate) fn lose_messages(&mut self, port: &mut Port<L>, peer: PeerId, sink: Sink<L::Buffer>, name: &str) {
+    /// A peer has nothing more to say of its deferred sends, and the message that was under way from it goes nowhere.
+    pub(crate) fn lose_messages(&mut self, port: &mut Port<L>, peer: PeerId, name: &str) {
+        let sink = self.assembly.end(peer);
         self.windows.lose_peer(peer);
         self.lose_inbound(port, peer, sink, name);
         for received in self.sequence.lose_peer(peer) {
@@ -92,5 +93,6 @@ impl<L: Link> Inbound<L> {
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.matching.forget_peer(Target::Peer(peer));
         self.windows.release(peer);
+        self.assembly.release(peer);
     }
 }

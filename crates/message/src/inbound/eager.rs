@@ -2,7 +2,6 @@
 //! receive waits for them.
 
 use super::Inbound;
-use crate::assembly::Assembly;
 use crate::assembly::{Sink, write_clipped};
 use crate::envelope::Envelope;
 use crate::link::Link;
@@ -21,7 +20,6 @@ impl<L: Link> Inbound<L> {
     pub(crate) fn begin_eager(
         &mut self,
         port: &mut Port<L>,
-        assembly: &mut Assembly<L::Buffer>,
         from: PeerId,
         head: Eager,
         length: usize,
@@ -52,7 +50,7 @@ impl<L: Link> Inbound<L> {
             port.egress.attention.raise();
             self.windows.remember(from)?;
         }
-        self.begin_eager_otherwise(port, assembly, from, envelope, queue, rest);
+        self.begin_eager_otherwise(port, from, envelope, queue, rest);
         Ok(())
     }
 
@@ -61,7 +59,6 @@ impl<L: Link> Inbound<L> {
     fn begin_eager_otherwise(
         &mut self,
         port: &mut Port<L>,
-        assembly: &mut Assembly<L::Buffer>,
         from: PeerId,
         envelope: Envelope,
         queue: Queue,
@@ -76,7 +73,7 @@ impl<L: Link> Inbound<L> {
                     self.complete_receive(port, active, &envelope, queue);
                 } else {
                     let sink = Sink::Receive(active, envelope, queue);
-                    assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
+                    self.assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
                 }
                 self.pass_window(port, from, cost);
             }
@@ -87,7 +84,7 @@ impl<L: Link> Inbound<L> {
                 let at = self.store_unexpected(port, envelope, Stored::Here(payload), queue, cost);
                 if !whole {
                     let sink = Sink::Store(at, queue);
-                    assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
+                    self.assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
                 }
                 self.enter_window(port, from, cost);
             }
@@ -95,19 +92,13 @@ impl<L: Link> Inbound<L> {
     }
 
     /// The packet of a message whose payload the link has carried.
-    pub(crate) fn handle_carried(
-        &mut self,
-        port: &mut Port<L>,
-        assembly: &mut Assembly<L::Buffer>,
-        from: PeerId,
-        head: &Carried,
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_carried(&mut self, port: &mut Port<L>, from: PeerId, head: &Carried) -> Result<(), Malformed> {
         let payload = port.link.take_carried(from).ok_or(Malformed)?;
         let Carried { queue, tag, data, length } = *head;
         if payload.len() as u64 != length {
             return Err(Malformed);
         }
         // From here on it is an eager message that has come whole.
-        self.begin_eager(port, assembly, from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
+        self.begin_eager(port, from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
     }
 }

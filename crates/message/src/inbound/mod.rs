@@ -1,9 +1,9 @@
 //! [`Inbound`]: receives and the messages that they get, those that wait for a receive, and the windows of the senders,
 //! of which these take a part.
 //!
-//! `matching`, `sequence` and `deferral` are the parts of it; each file says what follows in them from what happens.
-//! Messages that come in several packets are in [`Assembly`](crate::assembly), and those that stay with their senders
-//! until they are pulled in [`Pulling`](crate::pulls): methods are handed these where they need them.
+//! `assembly`, `matching`, `sequence` and `deferral` are the parts of it; each file says what follows in them from what
+//! happens. Messages that stay with their senders until they are pulled are in [`Pulling`](crate::pulls), which methods
+//! are handed where they need it.
 
 mod delivering;
 mod departure;
@@ -15,6 +15,7 @@ mod querying;
 mod receiving;
 mod window;
 
+use crate::assembly::Assembly;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
 use crate::deferral::Windows;
@@ -29,14 +30,37 @@ use tidegate_flow::PeerId;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Inbound<L: Link> {
+    assembly: Assembly<L::Buffer>,
     matching: Matching<L::Buffer>,
     sequence: Sequence<L::Buffer>,
     windows: Windows,
 }
 
 impl<L: Link> Inbound<L> {
+    /// Most heap bytes of the tables of peers: when messages of all `peers` have come.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Assembly::<L::Buffer>::bytes_most(peers) + Windows::bytes_most(peers)
+    }
+
     pub(crate) fn new(peers: u32, windows: Windows) -> Self {
-        Inbound { matching: Matching::new(peers), sequence: Sequence::default(), windows }
+        Inbound {
+            assembly: Assembly::new(peers),
+            matching: Matching::new(peers),
+            sequence: Sequence::default(),
+            windows,
+        }
+    }
+
+    /// Messages that come in several packets.
+    #[inline(always)]
+    pub(crate) fn assembly(&mut self) -> &mut Assembly<L::Buffer> {
+        &mut self.assembly
+    }
+
+    /// Whether any are under way.
+    #[inline]
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.assembly.is_under_way()
     }
 
     /// Which receive gets which message, for looks.

@@ -2,7 +2,6 @@
 //! (fi_tagged(3)).
 
 use super::Inbound;
-use crate::assembly::Assembly;
 use crate::completion::Failure;
 use crate::deferral::Inquiry;
 use crate::envelope::Pattern;
@@ -19,7 +18,6 @@ impl<L: Link> Inbound<L> {
         &mut self,
         port: &mut Port<L>,
         pulls: &mut Pulling<L>,
-        assembly: &mut Assembly<L::Buffer>,
         receive: Receive<L::Buffer>,
         pattern: &Pattern,
         queue: Queue,
@@ -34,11 +32,11 @@ impl<L: Link> Inbound<L> {
         };
         if flags.discard {
             let envelope = unexpected.envelope;
-            self.discard_stored(port, assembly, unexpected, queue);
+            self.discard_stored(port, unexpected, queue);
             port.complete_peek(receive.context, &envelope, queue);
         } else {
             let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
-            self.deliver_stored(port, pulls, assembly, active, unexpected, queue);
+            self.deliver_stored(port, pulls, active, unexpected, queue);
         }
     }
 
@@ -47,7 +45,6 @@ impl<L: Link> Inbound<L> {
     pub(crate) fn peek(
         &mut self,
         port: &mut Port<L>,
-        assembly: &mut Assembly<L::Buffer>,
         pattern: &Pattern,
         queue: Queue,
         receive: &Receive<L::Buffer>,
@@ -59,7 +56,7 @@ impl<L: Link> Inbound<L> {
         let (context, MatchFlags { claim, discard, .. }) = (receive.context, receive.flags);
         let inquiry = Inquiry { number, pattern: *pattern, queue, context, claim, discard };
         if let Some(at) = self.matching.of(queue).find_unexpected(pattern) {
-            self.find_stored(port, assembly, &inquiry, at);
+            self.find_stored(port, &inquiry, at);
             return Ok(true);
         }
         if !self.windows.has_dropped() {
@@ -67,14 +64,14 @@ impl<L: Link> Inbound<L> {
         } else {
             self.windows.inquiries.push(inquiry);
             self.seek(port, pattern.from);
-            self.review_inquiries(port, assembly);
+            self.review_inquiries(port);
         }
         Ok(false)
     }
 
     /// Ends the peeks that have their answers.
     #[cold]
-    pub(crate) fn review_inquiries(&mut self, port: &mut Port<L>, assembly: &mut Assembly<L::Buffer>) {
+    pub(crate) fn review_inquiries(&mut self, port: &mut Port<L>) {
         for inquiry in self.windows.inquiries.all() {
             if !self.windows.inquiries.contains(inquiry.number) {
                 continue;
@@ -85,7 +82,7 @@ impl<L: Link> Inbound<L> {
             }
             self.windows.inquiries.take(inquiry.number);
             match stored {
-                Some(at) => self.find_stored(port, assembly, &inquiry, at),
+                Some(at) => self.find_stored(port, &inquiry, at),
                 None => self.complete_none(port, &inquiry),
             }
         }

@@ -1,7 +1,6 @@
 //! Receives that are posted or find their message stored, and those that are canceled.
 
 use super::Inbound;
-use crate::assembly::Assembly;
 use crate::completion::Failure;
 use crate::envelope::Pattern;
 use crate::link::Link;
@@ -30,20 +29,19 @@ impl<L: Link> Inbound<L> {
         &mut self,
         port: &mut Port<L>,
         pulls: &mut Pulling<L>,
-        assembly: &mut Assembly<L::Buffer>,
         receive: Receive<L::Buffer>,
         pattern: Pattern,
         queue: Queue,
     ) {
         if receive.flags != MatchFlags::default() {
-            return self.receive_by_flags(port, pulls, assembly, receive, &pattern, queue);
+            return self.receive_by_flags(port, pulls, receive, &pattern, queue);
         }
         if receive.multi.is_some() {
-            return self.receive_many(port, pulls, assembly, receive, pattern, queue);
+            return self.receive_many(port, pulls, receive, pattern, queue);
         }
         if let Some(unexpected) = self.matching.of(queue).take_unexpected(&pattern) {
             let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
-            self.deliver_stored(port, pulls, assembly, active, unexpected, queue);
+            self.deliver_stored(port, pulls, active, unexpected, queue);
         } else if let Some(peer) = self.dead_source(port, receive.from) {
             let failure = Failure::PeerLost { peer };
             port.complete_unmatched(receive.context, receive.space, false, failure);
@@ -59,7 +57,6 @@ impl<L: Link> Inbound<L> {
         &mut self,
         port: &mut Port<L>,
         pulls: &mut Pulling<L>,
-        assembly: &mut Assembly<L::Buffer>,
         receive: Receive<L::Buffer>,
         pattern: Pattern,
         queue: Queue,
@@ -69,7 +66,7 @@ impl<L: Link> Inbound<L> {
         let matching = self.matching.of(queue);
         let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);
         while let Some((active, unexpected)) = self.matching.of(queue).accept_stored(at) {
-            self.deliver_stored(port, pulls, assembly, active, unexpected, queue);
+            self.deliver_stored(port, pulls, active, unexpected, queue);
         }
         if let Some(peer) = self.dead_source(port, receive.from)
             && let Some(left) = self.matching.of(queue).take_back(at)

@@ -1,7 +1,6 @@
 //! Sends of peers that found no room here: what follows from deferral notices, offers, and answers to queries.
 
 use super::Inbound;
-use crate::assembly::Assembly;
 use crate::assembly::write_clipped;
 use crate::completion::Completion;
 use crate::counter::Counter;
@@ -72,7 +71,6 @@ impl<L: Link> Inbound<L> {
         &mut self,
         port: &mut Port<L>,
         pulls: &mut Pulling<L>,
-        assembly: &mut Assembly<L::Buffer>,
         from: PeerId,
         offer: &Offer,
         payload: &[u8],
@@ -94,14 +92,7 @@ impl<L: Link> Inbound<L> {
             }
             None => {
                 self.windows.close_query(from, answered.number);
-                self.offer_to_inquiry(
-                    port,
-                    assembly,
-                    answered.number,
-                    RemoteSend::of_deferred(from, send),
-                    envelope,
-                    queue,
-                )?;
+                self.offer_to_inquiry(port, answered.number, RemoteSend::of_deferred(from, send), envelope, queue)?;
             }
         }
         self.review(port, from);
@@ -117,7 +108,6 @@ impl<L: Link> Inbound<L> {
     fn offer_to_inquiry(
         &mut self,
         port: &mut Port<L>,
-        assembly: &mut Assembly<L::Buffer>,
         number: Number,
         remote: RemoteSend,
         envelope: Envelope,
@@ -132,7 +122,7 @@ impl<L: Link> Inbound<L> {
         };
         if let Some(at) = self.matching.of(queue).find_unexpected(&inquiry.pattern) {
             // It left its sender before the query came there, and is older than what was offered.
-            self.find_stored(port, assembly, &inquiry, at);
+            self.find_stored(port, &inquiry, at);
             port.tell(from, Decline { send });
             return Ok(());
         }

@@ -11,7 +11,7 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Sends<L> {
     /// An eager message is not short, or has not left because of this. `may_refuse`: an injected one need not be kept.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn go_on_eagerly(
         &mut self,
         port: &mut Port<L>,
