@@ -46,8 +46,7 @@ impl<L: Link> Endpoint<L> {
     /// The same for an application that counts on all its sends although it closes.
     pub fn begin_closing_after_sends(&mut self) {
         self.port.egress.attention.raise();
-        let sends = self.bulk.some_sends(0, self.bulk.send_places());
-        let begun = sends.filter(|(_, send)| !send.is_copied()).map(|(_, send)| send.peer);
+        let begun = self.sends.uncopied();
         self.port.presence.await_all_sends(begun.chain(self.fences.uncopied_sends()));
         self.begin_closing();
     }
@@ -68,7 +67,7 @@ impl<L: Link> Endpoint<L> {
             !self.port.egress.is_idle(*peer)
                 || self.port.presence.has_awaited_to(*peer)
                 || self.port.egress.refused(*peer) > 0
-                || self.bulk.streams.len_of(*peer) > 0
+                || self.sends.streaming().len_of(*peer) > 0
                 || self.rma.requests().has_turn(*peer)
                 || self.port.link.has_unsent_to(*peer)
         })
@@ -96,18 +95,8 @@ impl<L: Link> Endpoint<L> {
         });
         self.port.count(Counter::SendsLost, lost);
         self.rma.cancel_all(&mut self.port);
-        for key in self.bulk.all_sends() {
-            if let Some(send) = self.remove_send(key) {
-                let is_promised =
-                    !send.is_copied() && self.port.presence.awaits(false) && self.port.presence.may_match(send.peer);
-                if is_promised && send.notice.as_ref().is_some_and(|notice| notice.report) {
-                    // Closing was to wait for it. (One that is not reported counts as lost in any case.)
-                    self.port.count(Counter::SendsLost, 1);
-                }
-                self.lose_kept(send, Failure::Canceled);
-            }
-        }
-        self.fail_all_fenced(&Failure::Canceled);
+        self.sends.cancel_all(&mut self.port);
+        self.fences.fail_all(&mut self.port, &mut self.sends, &Failure::Canceled);
     }
 }
 

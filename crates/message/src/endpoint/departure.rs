@@ -1,14 +1,10 @@
 //! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
 
 use super::Endpoint;
-use crate::assembly::Sink;
-use crate::bulk::Pull;
-use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
-use crate::port::{Ending, TransferOwner};
 use crate::presence::{Loss, Lost};
 use tidegate_flow::PeerId;
 
@@ -46,79 +42,26 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(super) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         self.port.presence.give_up(peer);
-        self.deferral.rooms.lose_peer(peer);
+        self.sends.lose_room(peer);
         for message in self.port.egress.abandon(peer) {
             self.port.fail_notice(message.into_notice(), name);
         }
-        for key in self.bulk.sends_to(peer) {
-            self.lose_send(key, name);
-        }
+        self.sends.lose_peer(&mut self.port, peer, name);
         self.rma.lose_peer(&mut self.port, peer, name);
         if self.fences.are_raised() {
-            self.fail_fenced(Target::Peer(peer), &Failure::PeerLost { peer: name.to_owned() });
+            let failure = Failure::PeerLost { peer: name.to_owned() };
+            self.fences.fail(&mut self.port, &mut self.sends, Target::Peer(peer), &failure);
         }
     }
 
     /// Ends everything that waits for `peer`.
     pub(super) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
         self.port.presence.lose(peer, Lost { name: name.to_owned(), orderly });
-        let sink = self.assembly.end(peer);
         self.handle_unreachable(peer, name);
         self.port.egress.lose_peer(peer);
-        self.deferral.rooms.lose_peer(peer);
-        self.deferral.windows.lose_peer(peer);
-        self.lose_inbound(peer, sink, name);
-        for received in self.sequence.lose_peer(peer) {
-            self.report_received(received);
-        }
-        for key in self.bulk.pulls.of_peer(peer) {
-            self.lose_pull(key, name);
-        }
-        for (queue, receive) in self.matching.lose_peer(Target::Peer(peer), name, !orderly) {
-            let failure = Failure::PeerLost { peer: name.to_owned() };
-            self.port.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
-        }
-    }
-
-    /// Ends a pull whose peer is gone; there is nobody to tell.
-    fn lose_pull(&mut self, key: Key, peer: &str) {
-        if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.pulls.end(key, false, self.port.now) {
-            self.forget_stored(remote.peer, remote.kept());
-            let failure = Failure::PeerLost { peer: peer.to_owned() };
-            let running = self.port.stop_transfers(TransferOwner::Pull(key), remote.peer);
-            match running.is_empty() {
-                true => self.fail_receive(active, &envelope, queue, failure),
-                false => {
-                    let ending = Ending::Receive { active, envelope, queue, failure };
-                    self.port.transfers.hold(&running, remote.peer, ending);
-                }
-            }
-        }
-    }
-
-    /// The message that was under way from the peer will never be whole.
-    fn lose_inbound(&mut self, peer: PeerId, sink: Sink<L::Buffer>, name: &str) {
-        match sink {
-            Sink::Receive(active, envelope, queue) => {
-                self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer: name.to_owned() });
-            }
-            Sink::Store(at, queue) => {
-                if let Some(unexpected) = self.matching.of(queue).take_at(at) {
-                    self.port.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
-                    self.forget_stored(peer, unexpected.cost);
-                }
-            }
-            Sink::Idle | Sink::Control(_) | Sink::Piece(..) | Sink::ReadData(..) | Sink::Discard => {}
-        }
-    }
-
-    /// What a lost peer had stored here is stored no longer. There is nobody to give the room to.
-    fn forget_stored(&mut self, peer: PeerId, cost: u32) {
-        if cost > 0 {
-            self.deferral.windows.leave(self.port.link.counters(), peer, cost);
-            self.deferral.windows.shrink(peer);
-            self.deferral.windows.review(self.port.link.counters(), peer, false, |_, _| None);
-        }
+        self.inbound.lose_messages(&mut self.port, peer, name);
+        self.pulls.lose_peer(&mut self.port, &mut self.inbound, peer, name);
+        self.inbound.lose_receives(&mut self.port, peer, name, orderly);
     }
 
     /// The link says that a peer is gone, and that all it sent has been retrieved.
@@ -148,57 +91,24 @@ impl<L: Link> Endpoint<L> {
         for _ in 0..self.port.presence.departed().min(LOOKS_MOST) {
             let Some(peer) = self.port.presence.next_departed() else { break };
             if self.port.presence.is_record(peer) {
-                self.end_record(peer);
+                self.inbound.end_record(&mut self.port, peer);
             } else if self.port.transfers.holds_any_of(peer) {
                 self.port.presence.depart(peer);
-            } else if !self.matching.has_stored_from(Target::Peer(peer)) {
+            } else if !self.inbound.has_stored_from(Target::Peer(peer))
+                || (self.port.link.lacks_places() && self.inbound.begin_record(&mut self.port, peer))
+            {
                 self.release_peer(peer);
-            } else if !self.port.link.lacks_places() || !self.record_peer(peer) {
+            } else {
                 self.port.presence.depart(peer);
             }
         }
     }
 
-    /// Keeps a record of a departed peer for its stored messages, and gives its place back. Returns whether receive
-    /// memory pays for that.
-    fn record_peer(&mut self, peer: PeerId) -> bool {
-        let record = self.port.presence.next_record();
-        let is_paid = self.deferral.windows.begin_record(peer, record);
-        if is_paid {
-            self.port.presence.begin_record(peer);
-            self.matching.move_source(Target::Peer(peer), Target::Peer(record));
-            self.port.link.begin_record(peer, record);
-            self.release_peer(peer);
-        }
-        is_paid
-    }
-
-    /// A stored message of a peer that has a record is stored no longer. The record goes with the last one, once no
-    /// completion can name it.
-    #[cold]
-    pub(super) fn leave_record(&mut self, record: PeerId, cost: u32) {
-        self.deferral.windows.leave_record(self.port.link.counters(), record, cost);
-        if !self.matching.has_stored_from(Target::Peer(record)) {
-            self.port.presence.depart(record);
-        }
-    }
-
-    fn end_record(&mut self, record: PeerId) {
-        self.matching.forget_peer(Target::Peer(record));
-        self.deferral.windows.end_record(record);
-        self.port.presence.end_record(record);
-        self.port.link.end_record(record);
-    }
-
     fn release_peer(&mut self, peer: PeerId) {
-        let source = Target::Peer(peer);
-        self.matching.forget_peer(source);
-        self.deferral.windows.release(peer);
-        self.deferral.rooms.release(peer);
-        self.assembly.release(peer);
+        self.inbound.release(peer);
+        self.sends.release(peer);
         self.rma.release(peer);
         self.port.egress.release(peer);
-        self.bulk.release(peer);
         self.looks.release(peer);
         self.port.presence.release(peer);
         self.port.link.release(peer);

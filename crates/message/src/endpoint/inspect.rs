@@ -74,7 +74,7 @@ impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
         let backlog = self.port.egress.inspect_backlog(peer);
-        let (window, base) = (self.deferral.windows.inspect(peer), self.port.limits);
+        let (window, base) = (self.inbound.windows().inspect(peer), self.port.limits);
         let refused = self.port.egress.refused(peer) as usize;
         BacklogInspection {
             messages: backlog.map_or(0, Backlog::messages),
@@ -98,20 +98,20 @@ impl<L: Link> Endpoint<L> {
             },
             requests: self.rma.requests().waiting(peer),
             unanswered: self.rma.requests().unanswered(peer),
-            unanswered_most: self.deferral.rooms.limits(peer).answers,
+            unanswered_most: self.sends.show_rooms().limits(peer).answers,
             control: refused,
         }
     }
 
     /// How the windows between us and `peer` stand. Takes time in proportion to the sends that are outstanding.
     pub fn inspect_window(&self, peer: PeerId) -> WindowInspection {
-        let window = self.deferral.windows.inspect(peer);
+        let window = self.inbound.windows().inspect(peer);
         WindowInspection {
-            room: self.deferral.rooms.room(peer),
+            room: self.sends.show_rooms().room(peer),
             window: window.bytes,
             stored: window.stored,
             freed: window.freed,
-            deferred: self.bulk.deferred_to(peer),
+            deferred: self.sends.kept().deferred_to(peer),
             dropped: window.dropped,
             querying: window.is_querying,
         }
@@ -119,11 +119,11 @@ impl<L: Link> Endpoint<L> {
 
     /// Bytes of our receive memory that belong to no window.
     pub fn inspect_spare(&self) -> usize {
-        self.deferral.windows.spare()
+        self.inbound.windows().spare()
     }
 
     /// How often a stream of bulk data was looked at so far, whether it could send a piece or not.
     pub fn inspect_stream_looks(&self) -> u64 {
-        self.bulk.streams.looks()
+        self.sends.streaming().looks()
     }
 }

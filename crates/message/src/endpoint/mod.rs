@@ -1,58 +1,40 @@
 //! The endpoint: the parts, and what wires them.
 //!
-//! The parts ([`Port`], [`Matching`], [`Deferral`], [`Bulk`], [`Rma`], [`Assembly`], [`Presence`]) know nothing of
-//! each other, nor of this. Each file here says what follows in one part from what has happened in another. They have a
-//! direction; from below:
+//! The parts ([`Inbound`], [`Pulling`], [`Sends`], [`Rma`], [`Fences`]) are lent the [`Port`] with each
+//! call, and see nothing of each other's insides. Each file here says which of them is called when, from the
+//! application's calls, from packets, and from what another one has returned. They have a direction; from below:
 //!
-//! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
-//! - `window`, `announcing`, `deferring`: requests to send leave, or messages wait for room.
-//! - `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives
-//!   meet.
-//! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
+//! - `departure`: peers are lost.
+//! - `starting`: operations wait for earlier ones to the same target, and start.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
-mod announcing;
-mod carrying;
-mod choosing;
 mod closing;
-mod deferring;
-mod delivering;
 mod departure;
 mod dispatch;
-mod eager;
-mod ending;
-mod fencing;
 mod inspect;
 mod looking;
-mod loopback;
-mod peek;
 mod progress;
-mod pulling;
-mod querying;
 mod resuming;
 mod starting;
-mod streaming;
 mod submit;
-mod window;
-mod writing;
 
-use crate::assembly::{Assembly, Sink};
-use crate::bulk::Bulk;
 use crate::completion::Completion;
 use crate::counter::Counter;
-use crate::deferral::{Deferral, Pressure, Rooms, Windows};
+use crate::deferral::{Pressure, Windows};
 use crate::egress::Egress;
 use crate::fence::Fences;
+use crate::inbound::Inbound;
 use crate::link::Link;
 use crate::looks::Looks;
-use crate::matching::Matching;
 use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{EndpointConfig, TryAgain};
 use crate::port::Port;
 use crate::presence::Presence;
+use crate::pulls::Pulling;
 use crate::rma::Rma;
-use crate::sequence::Sequence;
+use crate::sends::Sends;
+use crate::turns::Turns;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use tidegate_flow::{ConfigError, FlowControl, PAYLOAD_BYTES, PeerId};
 
@@ -66,14 +48,13 @@ pub use inspect::{BacklogInspection, Share, WindowInspection};
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
     port: Port<L>,
-    assembly: Assembly<L::Buffer>,
-    matching: Matching<L::Buffer>,
-    bulk: Bulk<L::Buffer>,
+    inbound: Inbound<L>,
+    pulls: Pulling<L>,
+    sends: Sends<L>,
     rma: Rma<L>,
-    sequence: Sequence<L::Buffer>,
-    deferral: Deferral,
     fences: Fences<L::Buffer>,
     looks: Looks,
+    turns: Turns,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
     sends_most: usize,
     /// How many completions may wait to be taken for one more receive to be accepted.
@@ -93,13 +74,11 @@ impl<L: Link> Endpoint<L> {
     /// What the tables of peers take when all of so many peers talk, what is kept of dropped envelopes included. Each
     /// allocates the state of a peer at the first contact with it.
     const fn table_bytes(peers: u32) -> usize {
-        Assembly::<L::Buffer>::bytes_most(peers)
+        Inbound::<L>::bytes_most(peers)
             + Rma::<L>::bytes_most(peers)
             + Egress::<L::Buffer>::bytes_most(peers)
-            + Rooms::bytes_most(peers)
-            + Windows::bytes_most(peers)
             + Presence::bytes_most(peers)
-            + Bulk::<L::Buffer>::bytes_most(peers)
+            + Sends::<L>::bytes_most(peers)
     }
 
     /// What memory of ours is fixed besides mailbox and messages.
@@ -115,7 +94,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
     pub fn poll_pressure(&mut self) -> Option<Pressure> {
-        self.deferral.windows.poll_pressure()
+        self.inbound.windows_mut().poll_pressure()
     }
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
@@ -134,19 +113,18 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let bulk = Bulk::new(peers, link.bounce_buffers());
+        let bounce_buffers = link.bounce_buffers();
         let egress = Egress::new(flow, &config.flow);
         let operations = config.operations;
         Ok(Endpoint {
             port: Port::new(link, egress, config, limits),
-            assembly: Assembly::new(peers),
-            matching: Matching::new(peers),
-            bulk,
+            inbound: Inbound::new(peers, windows),
+            pulls: Pulling::new(bounce_buffers.bytes),
+            sends: Sends::new(peers, bounce_buffers),
             rma: Rma::new(peers),
-            sequence: Sequence::default(),
-            deferral: Deferral { windows, rooms: Rooms::new(peers) },
             fences: Fences::new(),
             looks: Looks::default(),
+            turns: Turns::default(),
             sends_most: operations,
             receives_most: operations,
         })
@@ -189,7 +167,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Streams, reads and peers that may have pieces to send.
     fn pieces_left(&self) -> usize {
-        self.bulk.streams.len() + self.rma.requests().turns()
+        self.sends.streaming().len() + self.rma.requests().turns()
     }
 
     /// The next operation that ended.
@@ -229,8 +207,8 @@ impl<L: Link> Endpoint<L> {
     /// that have come in part or are being pulled. What a link has not brought to its peers comes on top
     /// ([`has_unsent`](Self::has_unsent)).
     pub fn has_work_left(&self) -> bool {
-        let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left() + self.bulk.pulls.len();
-        own + self.fences.waiting() > 0 || self.assembly.is_under_way() || self.port.egress.has_any_waiting()
+        let own = self.operations_left() + self.pulls.waiting() + self.pieces_left() + self.pulls.under_way().len();
+        own + self.fences.waiting() > 0 || self.inbound.is_under_way() || self.port.egress.has_any_waiting()
     }
 
     /// The same, for who asks after every call: mostly no call since the last answer has given us anything to do that
@@ -254,12 +232,6 @@ impl<L: Link> Endpoint<L> {
         has_work_left
     }
 
-    /// A message of several packets begins, whose first so many bytes have been placed.
-    fn begin_assembly(&mut self, from: PeerId, sink: Sink<L::Buffer>, length: usize, received: usize) {
-        self.port.egress.attention.begin_elsewhere();
-        self.assembly.begin(from, sink, length, received);
-    }
-
     /// Whether the link copies something for us. [`progress`](Self::progress) helps it, and tells only of the end.
     pub fn has_transfers(&self) -> bool {
         self.port.transfers.running() > 0
@@ -269,22 +241,25 @@ impl<L: Link> Endpoint<L> {
     /// is over but for transfers that cannot be stopped.
     #[inline]
     fn operations_left(&self) -> usize {
-        self.port.egress.waiting_messages() + self.bulk.sends() + self.rma.outstanding() + self.port.transfers.held()
+        self.port.egress.waiting_messages()
+            + self.sends.outstanding()
+            + self.rma.outstanding()
+            + self.port.transfers.held()
     }
 
     #[inline]
     fn check_room(&self) -> Result<(), TryAgain> {
         if !self.port.egress.attention.has_begun() {
-            debug_assert!(self.operations_left() == 0 && self.bulk.has_room(), "something has begun");
+            debug_assert!(self.operations_left() == 0 && self.sends.kept().has_room(), "something has begun");
             return if self.port.ended.len() < self.sends_most { Ok(()) } else { Err(TryAgain) };
         }
         let outstanding = self.operations_left() + self.port.ended.len();
-        if outstanding < self.sends_most && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
+        if outstanding < self.sends_most && self.sends.kept().has_room() { Ok(()) } else { Err(TryAgain) }
     }
 
     /// Whether one more operation that was accepted before may be started.
     fn has_room(&self) -> bool {
-        self.operations_left() + self.port.ended.len() < self.port.config.operations && self.bulk.has_room()
+        self.operations_left() + self.port.ended.len() < self.port.config.operations && self.sends.kept().has_room()
     }
 
     /// Whether new sends and remote operations are refused, for want of a place where their errors could be reported.

@@ -7,9 +7,12 @@
 //! is going on whose time counts ([`Endpoint::is_timed`]). What begins between two tellings counts from the second.
 
 use super::Endpoint;
-use crate::bulk::Pieces;
+use crate::collections::slab::Key;
 use crate::counter::Counter;
-use crate::link::{Arrival, Link, LinkEvent};
+use crate::link::{Arrival, Link, LinkEvent, TransferId, TransferStatus};
+use crate::operation::Target;
+use crate::port::{EndedTransfer, TransferOwner};
+use crate::turns::Pieces;
 use std::time::Duration;
 use tidegate_flow::Instant;
 
@@ -87,8 +90,8 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether something is to be done, at once or at some time, though nothing comes.
     fn may_have_work(&self) -> bool {
-        let backlog = self.port.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
-        let is_awaited = self.port.presence.has_departed() || !self.deferral.windows.inquiries.is_empty();
+        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
+        let is_awaited = self.port.presence.has_departed() || !self.inbound.windows().inquiries.is_empty();
         backlog > 0 || is_awaited || self.is_timed()
     }
 
@@ -113,12 +116,12 @@ impl<L: Link> Endpoint<L> {
     #[inline(never)]
     fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
-        let backlog = self.port.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
+        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
         let worked = backlog > 0 && self.progress_backlog();
         self.end_losses();
         let happened = self.handle_events();
         // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
-        if !self.deferral.windows.inquiries.is_empty() {
+        if !self.inbound.windows().inquiries.is_empty() {
             self.review_inquiries();
         }
         self.end_losses();
@@ -138,11 +141,11 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn progress_backlog(&mut self) -> bool {
-        let before = self.port.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
+        let before = self.port.egress.waiting() + self.pulls.waiting() + self.pieces_left();
         self.retry_full();
         let streamed = self.send_pieces();
-        let pulled = self.continue_pulls();
-        let after = self.port.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
+        let pulled = self.pulls.continue_pulls(&mut self.port, &mut self.inbound);
+        let after = self.port.egress.waiting() + self.pulls.waiting() + self.pieces_left();
         streamed || pulled || before != after
     }
 
@@ -164,15 +167,15 @@ impl<L: Link> Endpoint<L> {
     /// them is always late.
     fn send_pieces(&mut self) -> bool {
         let mut moved = false;
-        for pieces in self.bulk.gate.order() {
+        for pieces in self.turns.order() {
             moved |= match pieces {
-                Pieces::Streams => self.pump_streams(),
+                Pieces::Streams => self.sends.pump_streams(&mut self.port),
                 Pieces::Reads => self.rma.send_reads(&mut self.port),
-                Pieces::Requests => self.rma.send_requests(&mut self.port, &mut self.deferral.rooms),
+                Pieces::Requests => self.rma.send_requests(&mut self.port, self.sends.rooms()),
             };
         }
         if moved {
-            self.bulk.gate.end_turn();
+            self.turns.end_turn();
         }
         moved
     }
@@ -181,8 +184,8 @@ impl<L: Link> Endpoint<L> {
     /// that sends of ours wait for.
     #[inline]
     pub fn expects_packets(&self) -> bool {
-        let is_near = self.assembly.is_under_way() || self.port.egress.waiting() > 0;
-        is_near && self.port.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left() == 0
+        let is_near = self.inbound.is_under_way() || self.port.egress.waiting() > 0;
+        is_near && self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left() == 0
     }
 
     /// In our pool of posted buffers fewer are left than the limit, and more are to be posted. Links tell of it by
@@ -198,7 +201,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
-        self.bulk.pulls.is_timed() || self.deferral.windows.is_timed() || self.port.egress.is_timed()
+        self.pulls.under_way().is_timed() || self.inbound.windows().is_timed() || self.port.egress.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each
@@ -220,11 +223,11 @@ impl<L: Link> Endpoint<L> {
         if waited > 0 {
             self.port.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
         }
-        if self.deferral.windows.tell_time(self.port.now) {
+        if self.inbound.windows_mut().tell_time(self.port.now) {
             self.port.count(Counter::PressureNanoseconds, passed);
         }
-        self.deferral.rooms.tell_time(self.port.now);
-        self.bulk.pulls.tell_time(now);
+        self.sends.rooms().tell_time(self.port.now);
+        self.pulls.tell_time(now);
     }
 
     /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is
@@ -232,10 +235,10 @@ impl<L: Link> Endpoint<L> {
     /// something comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.port.now;
-        if self.bulk.gate.waiting() > 0
-            || self.streams_can_move()
+        if self.pulls.waiting() > 0
+            || self.sends.streams_can_move(&self.port)
             || self.rma.reads_can_move(&self.port)
-            || self.rma.requests_can_move(&self.port, &self.deferral.rooms)
+            || self.rma.requests_can_move(&self.port, self.sends.show_rooms())
         {
             return Some(now);
         }
@@ -256,5 +259,32 @@ impl<L: Link> Endpoint<L> {
             }
         }
         is_due
+    }
+
+    /// A transfer that the link had begun for us has ended.
+    fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
+        match self.port.transfers.end(Key(id.0)) {
+            Some(EndedTransfer::Part(TransferOwner::Pull(key), length)) => {
+                self.pulls.end_pull_part(&mut self.port, &mut self.inbound, key, length, status)
+            }
+            Some(EndedTransfer::Part(TransferOwner::Send(key, pull), _)) => {
+                self.sends.end_written(&mut self.port, key, pull, status)
+            }
+            Some(EndedTransfer::Part(TransferOwner::Operation(key), _)) => {
+                self.rma.end_transfer_part(&mut self.port, key, status);
+            }
+            Some(EndedTransfer::Last(ending)) => self.inbound.end_held(&mut self.port, ending),
+            None => {}
+        }
+    }
+
+    /// Ends the peeks that have their answers.
+    #[cold]
+    fn review_inquiries(&mut self) {
+        self.inbound.review_inquiries(&mut self.port);
+        if self.fences.are_raised() {
+            // A message to ourselves may have been dropped.
+            self.release_fenced(Target::Myself);
+        }
     }
 }

@@ -36,9 +36,9 @@ impl<L: Link> Endpoint<L> {
     /// Something that waited has left.
     fn note_left(&mut self, to: PeerId, head: &Message) {
         match head {
-            Message::Note(Note::ClearToSend(clear)) => self.bulk.pulls.note_asked(Key(clear.pull)),
+            Message::Note(Note::ClearToSend(clear)) => self.pulls.note_asked(Key(clear.pull)),
             // More may have become free meanwhile.
-            Message::Note(Note::Room(_)) => self.review(to),
+            Message::Note(Note::Room(_)) => self.inbound.review(&mut self.port, to),
             _ => {}
         }
     }
@@ -48,9 +48,7 @@ impl<L: Link> Endpoint<L> {
         self.port.egress.retry_control(&mut self.port.link);
         for to in self.port.egress.take_full() {
             self.port.egress.retry(to);
-            if self.deferral.rooms.is_stranger(to) {
-                self.meet_again(to);
-            }
+            self.sends.meet_again(&mut self.port, to);
             self.resume(to);
             if self.fences.are_raised() {
                 self.release_fenced(Target::Peer(to));

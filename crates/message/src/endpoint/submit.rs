@@ -1,16 +1,13 @@
 //! Messages to send, remote operations, and receives to post: where the application comes in.
 
 use super::Endpoint;
-use crate::completion::Failure;
 use crate::egress::Step;
 use crate::envelope::Pattern;
 use crate::fence::Places;
 use crate::link::{Buffer, Link};
-use crate::matching::MatchQueue;
 use crate::memory::Memory;
 use crate::operation::{
-    Access, AtomicRequest, Context, MatchFlags, MultiReceive, Queue, ReadRequest, Receive, Send, Source, Target,
-    TryAgain, WriteRequest,
+    Access, AtomicRequest, Context, MatchFlags, ReadRequest, Receive, Send, Target, TryAgain, WriteRequest,
 };
 use crate::submission::Submission;
 use tidegate_flow::PeerId;
@@ -28,7 +25,7 @@ impl<L: Link> Endpoint<L> {
         let Target::Peer(peer) = to else {
             return self.submit_to_myself(Send { to, space, buffer, data, context, inject, delivery, report });
         };
-        if delivery || !self.deferral.rooms.take_eagerly(peer, length, inject, cost) {
+        if delivery || !self.sends.take_eagerly(peer, length, inject, cost) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_without_taken_room(peer, send);
         }
@@ -45,7 +42,7 @@ impl<L: Link> Endpoint<L> {
     /// A message with room that is not short, or has not left because of this.
     #[inline(never)]
     fn send_not_short(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) -> Result<(), TryAgain> {
-        let submitted = self.go_on_eagerly(to, send, step, true);
+        let submitted = self.sends.go_on_eagerly(&mut self.port, to, send, step, true);
         self.end_losses();
         submitted
     }
@@ -55,14 +52,14 @@ impl<L: Link> Endpoint<L> {
     #[inline(never)]
     fn send_without_taken_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.port.egress.attention.raise();
-        let submitted = match self.meet_with_room(to, &send) {
+        let submitted = match self.sends.meet_with_room(&mut self.port, to, &send) {
             false => self.send_without_room(to, send),
             true => match self.port.send_short(to, send.space, send.data, &send.buffer) {
                 Some(Step::Sent) => {
                     self.port.end_short(send.context, send.space, send.buffer.len(), send.report);
                     Ok(())
                 }
-                step => self.go_on_eagerly(to, send, step, true),
+                step => return self.send_not_short(to, send, step),
             },
         };
         self.end_losses();
@@ -76,7 +73,7 @@ impl<L: Link> Endpoint<L> {
         if self.fences.holds(Target::Myself) {
             return self.wait_behind_fence(Target::Myself, Submission::Send(send), false);
         }
-        self.send_to_myself(send);
+        self.inbound.send_to_myself(&mut self.port, send);
         Ok(())
     }
 
@@ -85,10 +82,10 @@ impl<L: Link> Endpoint<L> {
         if self.fences.holds(send.to) {
             return self.wait_behind_fence(send.to, Submission::Send(send), false);
         }
-        if send.inject && self.must_greet(to) {
+        if send.inject && self.sends.must_greet(&mut self.port, to) {
             return Err(TryAgain);
         }
-        self.send_otherwise(to, send);
+        self.sends.send_otherwise(&mut self.port, to, send);
         Ok(())
     }
 
@@ -96,13 +93,13 @@ impl<L: Link> Endpoint<L> {
     pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
         self.port.egress.attention.raise();
         self.check_room()?;
-        if self.refuses_injected(&write) {
+        if self.sends.refuses_injected(&mut self.port, &write) {
             return Err(TryAgain);
         }
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Write(write));
         }
-        self.rma.start_write(&mut self.port, &mut self.deferral.rooms, write, true);
+        self.rma.start_write(&mut self.port, self.sends.rooms(), write, true);
         self.end_losses();
         Ok(())
     }
@@ -114,7 +111,7 @@ impl<L: Link> Endpoint<L> {
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Read(read));
         }
-        self.rma.start_read(&mut self.port, &mut self.deferral.rooms, read, true);
+        self.rma.start_read(&mut self.port, self.sends.rooms(), read, true);
         self.end_losses();
         Ok(())
     }
@@ -126,7 +123,7 @@ impl<L: Link> Endpoint<L> {
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Atomic(atomic));
         }
-        self.rma.start_atomic(&mut self.port, &mut self.deferral.rooms, atomic);
+        self.rma.start_atomic(&mut self.port, self.sends.rooms(), atomic);
         self.end_losses();
         Ok(())
     }
@@ -164,7 +161,7 @@ impl<L: Link> Endpoint<L> {
         }
         match operation {
             Submission::Send(send) => self.send(send),
-            Submission::Write(write) if self.refuses_injected(&write) => Err(TryAgain),
+            Submission::Write(write) if self.sends.refuses_injected(&mut self.port, &write) => Err(TryAgain),
             other => {
                 self.start(other, true);
                 self.end_losses();
@@ -193,22 +190,12 @@ impl<L: Link> Endpoint<L> {
         let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
-        let is_alone = !self.port.presence.has_lost()
-            && !self.matching.of(queue).has_stored()
-            && !self.deferral.windows.has_dropped();
+        let is_alone = !self.port.presence.has_lost() && !self.inbound.may_satisfy(queue);
         if !is_plain || !is_alone || self.port.ended.len() >= self.receives_most {
             return self.receive_any(receive);
         }
-        self.post(receive, pattern, queue);
+        self.inbound.post(receive, pattern, queue);
         Ok(())
-    }
-
-    /// Posts a receive that nothing stored satisfies.
-    #[inline(always)]
-    fn post(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue) {
-        let Receive { buffer, context, report, .. } = receive;
-        let number = self.matching.next_number();
-        self.matching.of(queue).post(number, pattern, buffer, context, report);
     }
 
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
@@ -229,27 +216,13 @@ impl<L: Link> Endpoint<L> {
             return Err(TryAgain);
         }
         let (queue, pattern) = Pattern::of(&receive);
-        if receive.flags != MatchFlags::default() {
-            if receive.flags.peek && self.deferral.windows.inquiries.is_full() {
-                return Err(TryAgain);
+        if receive.flags.peek {
+            match self.inbound.peek(&mut self.port, &pattern, queue, &receive)? {
+                true => self.looks.end_probe(),
+                false => self.looks.note_probe(queue, pattern),
             }
-            self.receive_by_flags(receive, &pattern, queue);
-            return Ok(());
-        }
-        if let Some(multi) = receive.multi {
-            self.receive_many(receive, pattern, queue, multi);
-            return Ok(());
-        }
-        if let Some(unexpected) = self.matching.of(queue).take_unexpected(&pattern) {
-            let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
-            self.deliver_stored(active, unexpected, queue);
-        } else if let Some(peer) = self.dead_source(receive.from) {
-            let failure = Failure::PeerLost { peer };
-            self.port.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
-            let from = receive.from;
-            self.post(receive, pattern, queue);
-            self.seek(from);
+            self.inbound.receive(&mut self.port, &mut self.pulls, receive, pattern, queue);
         }
         Ok(())
     }
@@ -266,38 +239,7 @@ impl<L: Link> Endpoint<L> {
     /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         self.port.egress.attention.raise();
-        let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
-        if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
-            self.port.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
-            return true;
-        }
-        let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
-            return self.fences.are_raised() && self.cancel_fenced(name, name_of);
-        };
-        self.port.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
-        true
-    }
-
-    /// Posts a multi-receive buffer and fills it with what is stored already.
-    fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue, multi: MultiReceive) {
-        let number = self.matching.next_number();
-        let matching = self.matching.of(queue);
-        let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);
-        while let Some((active, unexpected)) = self.matching.of(queue).accept_stored(at) {
-            self.deliver_stored(active, unexpected, queue);
-        }
-        if let Some(peer) = self.dead_source(receive.from)
-            && let Some(left) = self.matching.of(queue).take_back(at)
-        {
-            self.port.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
-        }
-        self.seek(receive.from);
-    }
-
-    /// The name of the one peer that a receive accepts, if that peer died.
-    fn dead_source(&self, from: Source) -> Option<String> {
-        let Source::From(Target::Peer(peer)) = from else { return None };
-        let lost = self.port.presence.lost(peer)?;
-        (!lost.orderly).then(|| lost.name.clone())
+        self.inbound.cancel_named(&mut self.port, name, &name_of)
+            || self.fences.are_raised() && self.fences.cancel_named(&mut self.port, &mut self.sends, name, name_of)
     }
 }

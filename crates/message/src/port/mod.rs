@@ -21,6 +21,9 @@ use tidegate_flow::{Instant, PeerId};
 pub(crate) use reporting::placed;
 pub(crate) use transfers::{Ended as EndedTransfer, Ending, TransferOwner, Transfers};
 
+/// Pieces of one stream, read or write that leave before another one has its turn.
+pub(crate) const PIECES_PER_TURN: usize = 8;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Port<L: Link> {

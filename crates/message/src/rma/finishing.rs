@@ -13,7 +13,7 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Rma<L> {
     /// Fails an operation towards a peer that is gone. Returns whether it did.
-    pub(crate) fn fail_if_lost(&mut self, port: &Port<L>, key: Key, peer: PeerId) -> bool {
+    pub(super) fn fail_if_lost(&mut self, port: &Port<L>, key: Key, peer: PeerId) -> bool {
         let lost = port.presence.lost(peer).is_some();
         if lost {
             self.operations.fail(key);

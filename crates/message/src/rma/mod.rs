@@ -10,8 +10,8 @@
 //! no memory for direct writing, and says so in its replies: then the origin ends its operation with a notice, one for
 //! the operation however many pieces it had.
 //!
-//! `request`, `operation`, `region` and `apply` are its parts; `requesting`, `remote`, `atomics` and `finishing` are what
-//! follows in one of them from what has happened in another.
+//! `request`, `operation`, `region` and `apply` are its parts; each other file says what follows in one of them from
+//! what has happened in another.
 
 mod apply;
 mod atomics;

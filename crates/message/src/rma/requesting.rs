@@ -3,14 +3,13 @@
 use super::Rma;
 use super::request::{Request, UnfinishedRead, WriteRest};
 use crate::account::{answer_cost, fits};
-use crate::bulk::PIECES_PER_TURN;
 use crate::collections::slab::Key;
 use crate::deferral::Rooms;
 use crate::egress::{Backlog, Body, Outgoing};
 use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::operation::Access;
-use crate::port::Port;
+use crate::port::{PIECES_PER_TURN, Port};
 use crate::wire::{ReadData, Reply, Status};
 use tidegate_flow::PeerId;
 
@@ -57,7 +56,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// Sends what is left of a write, now or when earlier requests have been answered.
-    pub(crate) fn request_write(
+    pub(super) fn request_write(
         &mut self,
         port: &mut Port<L>,
         rooms: &mut Rooms,
@@ -176,7 +175,7 @@ impl<L: Link> Rma<L> {
 
     /// A peer requests something whose answer costs so much (Q3).
     #[inline]
-    pub(crate) fn admit_request(&mut self, port: &mut Port<L>, from: PeerId, cost: u32) -> Result<(), Malformed> {
+    pub(super) fn admit_request(&mut self, port: &mut Port<L>, from: PeerId, cost: u32) -> Result<(), Malformed> {
         if fits(self.unanswered_of(port, from), cost, port.limits.answers) {
             return Ok(());
         }
@@ -185,14 +184,14 @@ impl<L: Link> Rma<L> {
     }
 
     /// What those requests of a peer cost whose answers have not left.
-    pub(crate) fn unanswered_of(&self, port: &Port<L>, peer: PeerId) -> u32 {
+    fn unanswered_of(&self, port: &Port<L>, peer: PeerId) -> u32 {
         let answers = port.egress.backlog(peer).map_or(0, Backlog::answers);
         answers + self.requests.reading_cost(peer)
     }
 
     /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next
     /// progress call.
-    pub(crate) fn begin_read(&mut self, port: &mut Port<L>, from: PeerId, mut read: UnfinishedRead) {
+    pub(super) fn begin_read(&mut self, port: &mut Port<L>, from: PeerId, mut read: UnfinishedRead) {
         let is_short = read.left <= port.limits.control.piece_bytes() as u64;
         if is_short && port.egress.is_idle(from) && self.requests.reads(from) == 0 {
             let status = self.send_read_piece(port, from, &mut read);
@@ -256,7 +255,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// Ends the reads of a region that is no more.
-    pub(crate) fn deny_reads(&mut self, port: &mut Port<L>, region: u64) {
+    pub(super) fn deny_reads(&mut self, port: &mut Port<L>, region: u64) {
         for to in self.requests.readers().collect::<Vec<_>>() {
             for _ in 0..self.requests.reads(to) {
                 match self.requests.pop_read(to) {
@@ -274,7 +273,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// Answers a part of a peer's operation.
-    pub(crate) fn reply(
+    pub(super) fn reply(
         &mut self,
         port: &mut Port<L>,
         to: PeerId,

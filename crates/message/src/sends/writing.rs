@@ -9,37 +9,37 @@
 //!
 //! Only the simulator has such links, and there no peer departs before its messages have arrived.
 
-use super::Endpoint;
+use super::Sends;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
 use crate::link::{Buffer, Link, RemoteMemory, Span, TransferId, TransferStatus};
-use crate::port::TransferOwner;
+use crate::port::{Port, TransferOwner};
 use crate::wire::Written;
 use tidegate_flow::PeerId;
 
-impl<L: Link> Endpoint<L> {
+impl<L: Link> Sends<L> {
     /// `part` of a send goes to the memory that its receiver calls `pull`.
-    pub(super) fn write_message(&mut self, to: PeerId, key: Key, pull: u32, part: &L::Buffer) {
+    pub(super) fn write_message(&mut self, port: &mut Port<L>, to: PeerId, key: Key, pull: u32, part: &L::Buffer) {
         let length = part.len();
-        let transfer = self.port.transfers.begin(TransferOwner::Send(key, pull), length);
+        let transfer = port.transfers.begin(TransferOwner::Send(key, pull), length);
         let there = RemoteMemory { key: pull.into(), span: Span { address: 0, length: length as u64 } };
-        let status = self.port.link.write_peer(TransferId(transfer.0), to, &[there], part, 0);
-        if status != TransferStatus::Pending && self.port.transfers.end(transfer).is_some() {
-            self.end_written(key, pull, status);
+        let status = port.link.write_peer(TransferId(transfer.0), to, &[there], part, 0);
+        if status != TransferStatus::Pending && port.transfers.end(transfer).is_some() {
+            self.end_written(port, key, pull, status);
         }
     }
 
     /// A send has been written.
-    pub(super) fn end_written(&mut self, key: Key, pull: u32, status: TransferStatus) {
-        let Some(send) = self.remove_send(key) else { return };
+    pub(crate) fn end_written(&mut self, port: &mut Port<L>, key: Key, pull: u32, status: TransferStatus) {
+        let Some(send) = self.remove_send(port, key) else { return };
         let result = if status == TransferStatus::Done { Ok(()) } else { Err(Failure::Fault) };
         if result.is_ok() {
-            self.port.tell(send.peer, Written { pull });
+            port.tell(send.peer, Written { pull });
         }
         if let Some(notice) = send.notice
             && (notice.report || result.is_err())
         {
-            self.port.ended.push(Completion::sent(notice, result));
+            port.ended.push(Completion::sent(notice, result));
         }
     }
 }

@@ -12,6 +12,8 @@
 //!   (`Rooms::raise_fence`), so a send finds out where it finds no room; a remote operation compares one number.
 //! - F4: Operations here count towards the bound on outstanding operations when one more is to wait.
 
+mod waiting;
+
 use crate::operation::{Context, Target};
 use crate::submission::Submission;
 use std::collections::{BTreeMap, VecDeque};
@@ -80,7 +82,7 @@ impl<B> Fences<B> {
     }
 
     /// Peers with operations that wait for them.
-    pub(crate) fn targets(&self) -> Vec<Target> {
+    fn targets(&self) -> Vec<Target> {
         self.queues.keys().map(|name| name.map_or(Target::Myself, Target::Peer)).collect()
     }
 
@@ -94,7 +96,7 @@ impl<B> Fences<B> {
     }
 
     /// Lets an operation wait behind all others to its target.
-    pub(crate) fn push(&mut self, target: Target, operation: Submission<B>, is_fenced: bool) {
+    fn push(&mut self, target: Target, operation: Submission<B>, is_fenced: bool) {
         let new = || Queue { waiting: VecDeque::new(), seen: Places::default() };
         self.queues.entry(name_of(target)).or_insert_with(new).waiting.push_back(Waiting { operation, is_fenced });
         self.waiting += 1;
@@ -107,7 +109,7 @@ impl<B> Fences<B> {
 
     /// The next operation to a target, and whether it is a fenced one; after the first (`is_first`) only as far as the
     /// next fenced one.
-    pub(crate) fn pop(&mut self, target: Target, is_first: bool) -> Option<(Submission<B>, bool)> {
+    fn pop(&mut self, target: Target, is_first: bool) -> Option<(Submission<B>, bool)> {
         let name = name_of(target);
         let queue = self.queues.get_mut(&name)?;
         if !is_first && queue.waiting.front()?.is_fenced {
@@ -122,11 +124,7 @@ impl<B> Fences<B> {
     }
 
     /// Takes the oldest operation of this name that reports its end. One that was fenced leaves its fence to the next.
-    pub(crate) fn take_named(
-        &mut self,
-        name: usize,
-        name_of: impl Fn(Context) -> usize,
-    ) -> Option<(Target, Submission<B>)> {
+    fn take_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> Option<(Target, Submission<B>)> {
         let is_meant = |waiting: &Waiting<B>| {
             let (context, report) = waiting.operation.context();
             report && name_of(context) == name

@@ -1,60 +1,33 @@
-//! Bulk data. Rendezvous (P §3): for a long message a small one leaves first, the request to send (RTS); the receiver,
-//! once it has matched it, gets the payload and says so.
-//!
-//! Three ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes
-//! per progress call, and no slot is used. Where the link has *bounce buffers*, the sender copies a piece into one, the
-//! receiver copies it out, and a packet each way says so; the first piece travels with the request to send, so a
-//! message that fits one buffer takes one hop. Elsewhere, or when no buffer is free, pieces go through the mailbox
-//! packet by packet. For the latter two the receiver has to send a clear to send (CTS), and both are under flow
-//! control; pieces for a peer wait until nothing else does, so they delay other messages to it by one piece at most. In
-//! the end `Finished` (FIN) tells the sender that its buffer is free, which is also the receipt that
-//! `FI_DELIVERY_COMPLETE` wants.
+//! [`Kept`]: sends whose payload the receivers have not got, and by which way it leaves.
 
-mod bounce;
-mod gate;
-mod pull;
-mod send;
-mod streams;
-mod way;
-
+use super::bounce::BouncePool;
+use super::send::PendingSend;
+use super::streams::{Stream, Streams};
 use crate::collections::slab::{Key, Slab};
 use crate::link::{BounceBuffers, Buffer};
-use streams::Streams;
 use tidegate_flow::{PeerId, Peers};
 
-pub(crate) use bounce::{BouncePool, Use};
-pub(crate) use gate::{Gate, PIECES_PER_TURN, Pieces};
-pub(crate) use pull::{Next, Part, Pull, Pulls, Waited};
-pub(crate) use send::{Payload, PendingSend};
-pub(crate) use streams::Stream;
-pub(crate) use way::Way;
-
-/// Everything large that is on its way, in both directions.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct Bulk<B> {
-    pub(crate) gate: Gate,
-    /// Messages of peers that are being pulled.
-    pub(crate) pulls: Pulls<B>,
+pub(crate) struct Kept<B> {
     /// Our bounce buffers.
-    pub(crate) bounces: BouncePool,
+    pub(super) bounces: BouncePool,
     /// What leaves through mailboxes, piece by piece.
-    pub(crate) streams: Streams<B>,
-    /// Sends whose payload the receivers have not got: by rendezvous, or deferred.
+    pub(super) streams: Streams<B>,
+    /// By rendezvous, or deferred.
     sends: Slab<PendingSend<B>>,
     /// By peer: whether it read the last long message of ours out of our memory.
     readers: Peers<bool, 64>,
 }
 
-impl<B: Buffer> Bulk<B> {
+impl<B: Buffer> Kept<B> {
     /// Most heap bytes of the tables of peers: when long messages have gone to all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Streams::<B>::bytes_most(peers) + Peers::<bool, 64>::bytes_most(peers)
     }
 
     pub(crate) fn new(peers: u32, bounce_buffers: BounceBuffers) -> Self {
-        Bulk {
-            gate: Gate::default(),
-            pulls: Pulls::new(),
+        Kept {
             bounces: BouncePool::new(bounce_buffers),
             streams: Streams::new(peers),
             sends: Slab::new(),
@@ -189,6 +162,8 @@ impl<B: Buffer> Bulk<B> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bounce::Use;
+    use super::super::send::Payload;
     use super::*;
     use crate::control_size::ControlSize;
     use crate::operation::Space;
@@ -196,45 +171,45 @@ mod tests {
 
     const A: PeerId = PeerId(0);
 
-    /// A bulk part with bounce buffers of 10 bytes, and a send of 100 bytes to A.
-    fn bulk() -> (Bulk<Bytes>, Key) {
-        let mut bulk = Bulk::new(2, BounceBuffers { count: 8, bytes: 10 });
+    /// Bounce buffers of 10 bytes, and a send of 100 bytes to A.
+    fn kept() -> (Kept<Bytes>, Key) {
+        let mut kept = Kept::new(2, BounceBuffers { count: 8, bytes: 10 });
         let payload = Payload::Application(Bytes::new(&[1; 100]));
-        let key = bulk.keep(PendingSend::new(A, Space::Untagged, None, false, payload, None));
-        (bulk, key)
+        let key = kept.keep(PendingSend::new(A, Space::Untagged, None, false, payload, None));
+        (kept, key)
     }
 
     #[test]
     fn a_send_is_streamed_once_and_within_its_length() {
-        let (mut bulk, key) = bulk();
+        let (mut kept, key) = kept();
         for (wanted, position) in [(101, 0), (50, 50), (0, 0)] {
-            assert_eq!(bulk.begin_stream(key, wanted, position), None, "{position} to {wanted}");
+            assert_eq!(kept.begin_stream(key, wanted, position), None, "{position} to {wanted}");
         }
-        assert!(!bulk.is_streamed(key));
-        assert_eq!((bulk.begin_stream(key, 100, 10), bulk.is_streamed(key)), (Some(()), true));
+        assert!(!kept.is_streamed(key));
+        assert_eq!((kept.begin_stream(key, 100, 10), kept.is_streamed(key)), (Some(()), true));
     }
 
     #[test]
     fn nothing_of_a_send_that_is_gone_leaves_any_more() {
-        let (mut bulk, key) = bulk();
-        bulk.push_stream(Stream::new(A, key, 7, Bytes::new(&[1; 100]), 0));
-        let stream = bulk.streams.pop(A).expect("it was pushed");
-        bulk.return_stream(stream, false);
-        assert_eq!(bulk.streams.len(), 1);
-        assert!(bulk.remove(key).is_some() && bulk.streams.len() == 0);
-        bulk.return_stream(Stream::new(A, key, 7, Bytes::new(&[1; 100]), 0), true);
-        assert_eq!((bulk.streams.len(), bulk.sends(), bulk.send(key).is_none()), (0, 0, true));
+        let (mut kept, key) = kept();
+        kept.push_stream(Stream::new(A, key, 7, Bytes::new(&[1; 100]), 0));
+        let stream = kept.streams.pop(A).expect("it was pushed");
+        kept.return_stream(stream, false);
+        assert_eq!(kept.streams.len(), 1);
+        assert!(kept.remove(key).is_some() && kept.streams.len() == 0);
+        kept.return_stream(Stream::new(A, key, 7, Bytes::new(&[1; 100]), 0), true);
+        assert_eq!((kept.streams.len(), kept.sends(), kept.send(key).is_none()), (0, 0, true));
     }
 
     #[test]
     fn a_receiver_that_read_a_long_message_will_read_the_next() {
-        let (mut bulk, key) = bulk();
-        assert!(bulk.bounces.take(A, ControlSize::MOST, key, Use::Ahead).is_some() && !bulk.reads_memory(A, 100));
-        let send = bulk.remove(key).expect("it is there");
-        bulk.note_finished(key, &send);
-        assert!(bulk.reads_memory(A, 100) && !bulk.reads_memory(A, 10), "a short one fits a bounce buffer");
-        assert!(!bulk.reads_memory(PeerId(1), 100));
-        bulk.release(A);
-        assert!(!bulk.reads_memory(A, 100), "the place is another's");
+        let (mut kept, key) = kept();
+        assert!(kept.bounces.take(A, ControlSize::MOST, key, Use::Ahead).is_some() && !kept.reads_memory(A, 100));
+        let send = kept.remove(key).expect("it is there");
+        kept.note_finished(key, &send);
+        assert!(kept.reads_memory(A, 100) && !kept.reads_memory(A, 10), "a short one fits a bounce buffer");
+        assert!(!kept.reads_memory(PeerId(1), 100));
+        kept.release(A);
+        assert!(!kept.reads_memory(A, 100), "the place is another's");
     }
 }
