@@ -19,8 +19,9 @@ const LEAST: u32 = 64;
 const ROOMY_BYTES: usize = 1 << 20;
 /// One part in so many of the receive memory is what such endpoints may take of it, mailbox included.
 const SHARE: usize = 8;
-/// What a peer takes of it at the least, its slots apart, in bytes.
-const BYTES_PER_PEER: usize = 4 << 10;
+/// What a peer takes of it, its slots apart, in bytes: twice the least, so that messages of the protocol need not be
+/// the shortest.
+const BYTES_PER_PEER: usize = 8 << 10;
 /// What a mailbox may take because an application hints at many addresses, in bytes: a hint is no promise, and nothing
 /// of a mailbox comes back before the endpoint closes.
 const HINTED_BYTES: usize = 64 << 20;
