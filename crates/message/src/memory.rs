@@ -271,15 +271,15 @@ impl<B: Buffer> Memory<B> {
         Ok(Division { fixed: fixed + more + tables, limits, spare: others - tables })
     }
 
-    /// How long messages of our own kinds may be, and what that and the answers to requests take: so long that it is
-    /// half of what the windows leave beyond the answers, at most.
+    /// How long messages of our own kinds may be, and what that and the answers to requests take: so long that it is a
+    /// quarter of what the windows leave beyond the answers, at most. Most of it is for windows to grow.
     fn choose_control_size(limits: Limits, peers: usize, beyond: usize) -> (ControlSize, usize) {
         let most = |control| {
             let longer = Self::control_size_memory(control) - Self::control_size_memory(ControlSize::LEAST);
             (Self::answer_memory(Limits { control, ..limits }) + longer) * peers
         };
         let least = most(ControlSize::LEAST);
-        let fits = |control: &ControlSize| most(*control) - least <= (beyond - least) / 2;
+        let fits = |control: &ControlSize| most(*control) - least <= (beyond - least) / 4;
         let control = ControlSize::all().find(fits).unwrap_or(ControlSize::LEAST);
         (control, most(control))
     }
@@ -333,9 +333,9 @@ mod tests {
     fn messages_of_our_own_kinds_are_as_long_as_there_is_memory_for() {
         let of = |peers, receive_memory| divide(&config(peers, receive_memory)).expect("it is enough").limits.control;
         let least = |peers| Arithmetic::least(&config(peers, 0), OTHERS).expect("a legal configuration");
-        assert_eq!([64, 1024].map(|peers| of(peers, 64 << 20).bytes()), [4096, 2048]);
+        assert_eq!([64, 1024].map(|peers| of(peers, 64 << 20).bytes()), [4096, 1024]);
         assert_eq!((of(64, least(64)), of(1024, least(1024))), (ControlSize::LEAST, ControlSize::LEAST));
-        let sizes: Vec<_> = (0..100).map(|step| of(1024, least(1024) + step * 1_000_000)).collect();
+        let sizes: Vec<_> = (0..200).map(|step| of(1024, least(1024) + step * 1_000_000)).collect();
         assert!(sizes.is_sorted() && ControlSize::all().all(|size| sizes.contains(&size)), "{sizes:?}");
         // What is set aside for a peer that may talk: mailbox, what it is owed, an envelope and an answer.
         let each = (least(1024) - least(512)) / 512;
