@@ -21,7 +21,7 @@ use crate::collections::slab::Key;
 use crate::deferral::Windows;
 use crate::envelope::Envelope;
 use crate::link::Link;
-use crate::malformed::Malformed;
+use crate::malformed::Handled;
 use crate::matching::{Active, Matching, Stored, Unexpected};
 use crate::operation::Queue;
 use crate::sequence::Sequence;
@@ -90,7 +90,7 @@ impl<L: Link> Inbound<L> {
     }
 
     /// A send of a peer was deferred, and its envelope was dropped here: it has come after all.
-    pub(crate) fn remember(&mut self, from: PeerId) -> Result<(), Malformed> {
+    pub(crate) fn remember(&mut self, from: PeerId) -> Handled {
         self.windows.remember(from)
     }
 
