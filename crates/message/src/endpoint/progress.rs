@@ -223,7 +223,7 @@ impl<L: Link> Endpoint<L> {
         if waited > 0 {
             self.port.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
         }
-        if self.inbound.windows_mut().tell_time(self.port.now) {
+        if self.inbound.tell_time(self.port.now) {
             self.port.count(Counter::PressureNanoseconds, passed);
         }
         self.sends.rooms().tell_time(self.port.now);
