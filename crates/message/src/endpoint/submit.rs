@@ -227,8 +227,8 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns
-    /// whether.
+    /// Cancels the receive of this context, if it has not matched: it completes with
+    /// [`Failure::Canceled`](crate::Failure::Canceled). Returns whether.
     pub fn cancel(&mut self, context: Context) -> bool {
         self.port.egress.attention.raise();
         self.cancel_named(context.0, |context| context.0)
