@@ -8,10 +8,9 @@
 use crate::attention::Attention;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
-use crate::envelope::Envelope;
 use crate::link::Buffer;
 use crate::malformed::Malformed;
-use crate::matching::Active;
+use crate::matching::Matched;
 use crate::operation::Queue;
 use crate::wire::Message;
 use std::fmt::{self, Debug, Formatter};
@@ -22,7 +21,7 @@ use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId, Peers};
 pub(crate) enum Sink<B> {
     /// No message is under way.
     Idle,
-    Receive(Active<B>, Envelope, Queue),
+    Receive(Matched<B>),
     /// The stored message at this position of the queue.
     Store(Position, Queue),
     /// Into the scratch buffer, then to the handler of its kind.

@@ -316,6 +316,18 @@ mod tests {
     }
 
     #[test]
+    fn to_a_peer_that_was_found_to_be_gone_nothing_is_sent_but_what_it_has_sent_counts() {
+        let mut presence = Presence::new(2);
+        presence.note_loss(Loss { peer: A, name: "node 0".to_owned(), is_quarantined: false });
+        assert_eq!((presence.gone(A), presence.gone(B), presence.lost(A)), (Some("node 0"), None, None));
+        assert!(presence.is_given_up(A) && !presence.is_given_up(B) && !presence.has_lost());
+        assert!(presence.next_loss().is_some_and(|loss| loss.peer == A) && presence.next_loss().is_none());
+        assert_eq!(presence.gone(A), None, "the next send asks the link once more");
+        presence.lose(B, Lost { name: "node 1".to_owned(), orderly: true });
+        assert_eq!(presence.gone(B), Some("node 1"));
+    }
+
+    #[test]
     fn a_record_is_lost_like_the_peer_whose_messages_it_has() {
         let mut presence = Presence::new(2);
         let lost = Lost { name: "node 1".to_owned(), orderly: false };

@@ -5,7 +5,7 @@ use crate::assembly::{Sink, write_clipped};
 use crate::collections::slab::Key;
 use crate::counter::Counter;
 use crate::link::Link;
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::wire::{Eager, Message, Note, Piece, ReadData};
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
@@ -69,7 +69,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A data packet was retrieved.
     #[inline(always)]
-    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) -> Result<(), Malformed> {
+    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) -> Handled {
         let payload = &packet.payload[..packet.header.length()];
         match packet.header.message() {
             0 => self.handle_next(from, payload),
@@ -79,14 +79,14 @@ impl<L: Link> Endpoint<L> {
 
     /// What no correct peer sends counts as a violation.
     #[inline]
-    pub(super) fn judge(&mut self, from: PeerId, handled: Result<(), Malformed>) {
+    pub(super) fn judge(&mut self, from: PeerId, handled: Handled) {
         if handled.is_err() && !self.port.presence.is_given_up(from) {
             self.port.count(Counter::Violations, 1);
         }
     }
 
     #[inline(always)]
-    fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+    fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Handled {
         let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
         let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
         self.inbound.assembly().check_first(from, length, rest.len())?;
@@ -95,7 +95,7 @@ impl<L: Link> Endpoint<L> {
 
     /// The first packet of a message that is not eager.
     #[inline(never)]
-    fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+    fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Handled {
         self.port.egress.attention.raise();
         let (head, length, rest) = Message::parse(kind, payload).ok_or(Malformed)?;
         self.inbound.assembly().check_first(from, length, rest.len())?;
@@ -107,7 +107,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A message of several packets begins that is not eager.
-    fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Result<(), Malformed> {
+    fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Handled {
         let sink = match head {
             Message::Piece(Piece { pull, position }) => {
                 Sink::Piece(Key(pull), self.pulls.admit(from, Key(pull), position, length)?)
@@ -128,14 +128,14 @@ impl<L: Link> Endpoint<L> {
 
     /// The next part of the message under way from `from`.
     #[inline(never)]
-    fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Result<(), Malformed> {
+    fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Handled {
         let (offset, is_last, sink) = self.inbound.assembly().advance(from, part.len())?;
         if !matches!(sink, Sink::Receive(..)) {
             self.port.egress.attention.raise();
         }
         match sink {
             Sink::Idle | Sink::Discard => {}
-            Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
+            Sink::Receive(matched) => write_clipped(&mut matched.active.buffer, offset, part),
             Sink::Control(_) => self.inbound.assembly().keep(from, part),
             Sink::Store(at, queue) => {
                 let (at, queue) = (*at, *queue);
@@ -154,11 +154,9 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The message under way from `from` is complete.
-    fn end_inbound(&mut self, from: PeerId) -> Result<(), Malformed> {
+    fn end_inbound(&mut self, from: PeerId) -> Handled {
         match self.inbound.assembly().end(from) {
-            Sink::Receive(active, envelope, queue) => {
-                self.inbound.complete_receive(&mut self.port, active, &envelope, queue);
-            }
+            Sink::Receive(matched) => self.inbound.complete_receive(&mut self.port, matched),
             Sink::Control(head) => {
                 let scratch = self.inbound.assembly().take_scratch(from);
                 let handled = self.handle_control(from, &head, &scratch);
@@ -172,7 +170,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A message of one of our own kinds is complete.
-    fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Result<(), Malformed> {
+    fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Handled {
         match head {
             Message::Carried(head) => self.inbound.handle_carried(&mut self.port, from, head),
             Message::RequestToSend(head) => {
@@ -207,7 +205,7 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Result<(), Malformed> {
+    fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Handled {
         match note {
             Note::ClearToSend(clear) => self.sends.handle_clear_to_send(&mut self.port, from, clear),
             Note::Finished(finished) => self.sends.handle_finished(&mut self.port, from, finished),

@@ -94,7 +94,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
     pub fn poll_pressure(&mut self) -> Option<Pressure> {
-        self.inbound.windows_mut().poll_pressure()
+        self.inbound.poll_pressure()
     }
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than

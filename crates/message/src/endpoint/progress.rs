@@ -29,7 +29,6 @@ impl<L: Link> Endpoint<L> {
             !self.port.egress.attention.is_low() || !self.may_have_work(),
             "attention is low, and there is work"
         );
-        debug_assert!(!self.port.egress.attention.has_losses(), "a call has left a loss to this one");
         let was_due = !self.port.egress.attention.is_low() && self.do_what_is_due(now);
         let (mut retrieved, mut slots_retrieved) = (0, 0);
         let mut arrival = Arrival::none();
@@ -98,6 +97,7 @@ impl<L: Link> Endpoint<L> {
     /// Releases departed peers and handles time-outs, before packets are retrieved. Returns whether a time-out was due.
     #[inline(never)]
     fn do_what_is_due(&mut self, now: Instant) -> bool {
+        self.end_losses();
         if self.port.presence.has_departed() {
             self.release_departed();
         }
@@ -223,7 +223,7 @@ impl<L: Link> Endpoint<L> {
         if waited > 0 {
             self.port.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
         }
-        if self.inbound.windows_mut().tell_time(self.port.now) {
+        if self.inbound.tell_time(self.port.now) {
             self.port.count(Counter::PressureNanoseconds, passed);
         }
         self.sends.rooms().tell_time(self.port.now);

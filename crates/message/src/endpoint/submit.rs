@@ -34,8 +34,8 @@ impl<L: Link> Endpoint<L> {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_not_short(peer, send, step);
         }
+        // Of losses only one can have been found: a peer that does not take flow control's packets. Progress handles it.
         self.port.end_short(context, space, length, report);
-        self.end_losses();
         Ok(())
     }
 
@@ -227,8 +227,8 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns
-    /// whether.
+    /// Cancels the receive of this context, if it has not matched: it completes with
+    /// [`Failure::Canceled`](crate::Failure::Canceled). Returns whether.
     pub fn cancel(&mut self, context: Context) -> bool {
         self.port.egress.attention.raise();
         self.cancel_named(context.0, |context| context.0)

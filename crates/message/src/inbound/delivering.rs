@@ -30,9 +30,9 @@ impl<L: Link> Inbound<L> {
                 payload.write_to(&mut active.buffer);
                 match (payload.len() < envelope.length, envelope.source) {
                     (true, Target::Peer(from)) => {
-                        self.assembly.redirect(from, Sink::Receive(active, envelope, queue));
+                        self.assembly.redirect(from, Sink::Receive(Matched { active, envelope, queue }));
                     }
-                    _ => self.complete_receive(port, active, &envelope, queue),
+                    _ => self.complete_receive(port, Matched { active, envelope, queue }),
                 }
             }
             Stored::Remote(announcement) => {
@@ -44,7 +44,9 @@ impl<L: Link> Inbound<L> {
                 self.deliver_own(port, active, &envelope, queue, &buffer);
                 port.complete_own(context, report, &envelope, queue);
             }
-            Stored::Lost(peer) => self.fail_receive(port, active, &envelope, queue, Failure::PeerLost { peer }),
+            Stored::Lost(peer) => {
+                self.fail_receive(port, Matched { active, envelope, queue }, Failure::PeerLost { peer })
+            }
         }
         self.leave_window(port, envelope.source, cost);
     }

@@ -32,8 +32,8 @@ impl<L: Link> Inbound<L> {
     /// The message that was under way from the peer will never be whole.
     fn lose_inbound(&mut self, port: &mut Port<L>, peer: PeerId, sink: Sink<L::Buffer>, name: &str) {
         match sink {
-            Sink::Receive(active, envelope, queue) => {
-                self.fail_receive(port, active, &envelope, queue, Failure::PeerLost { peer: name.to_owned() });
+            Sink::Receive(matched) => {
+                self.fail_receive(port, matched, Failure::PeerLost { peer: name.to_owned() });
             }
             Sink::Store(at, queue) => {
                 if let Some(unexpected) = self.matching.of(queue).take_at(at) {

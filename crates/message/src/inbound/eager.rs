@@ -5,8 +5,8 @@ use super::Inbound;
 use crate::assembly::{Sink, write_clipped};
 use crate::envelope::Envelope;
 use crate::link::Link;
-use crate::malformed::Malformed;
-use crate::matching::Stored;
+use crate::malformed::{Handled, Malformed};
+use crate::matching::{Matched, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Target};
 use crate::payload::Payload;
@@ -24,7 +24,7 @@ impl<L: Link> Inbound<L> {
         head: Eager,
         length: usize,
         rest: &[u8],
-    ) -> Result<(), Malformed> {
+    ) -> Handled {
         let queue = head.queue;
         if length > LARGEST_EAGER_BYTES {
             return Err(Malformed);
@@ -70,9 +70,9 @@ impl<L: Link> Inbound<L> {
             Some(mut active) => {
                 write_clipped(&mut active.buffer, 0, rest);
                 if whole {
-                    self.complete_receive(port, active, &envelope, queue);
+                    self.complete_receive(port, Matched { active, envelope, queue });
                 } else {
-                    let sink = Sink::Receive(active, envelope, queue);
+                    let sink = Sink::Receive(Matched { active, envelope, queue });
                     self.assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
                 }
                 self.pass_window(port, from, cost);
@@ -92,7 +92,7 @@ impl<L: Link> Inbound<L> {
     }
 
     /// The packet of a message whose payload the link has carried.
-    pub(crate) fn handle_carried(&mut self, port: &mut Port<L>, from: PeerId, head: &Carried) -> Result<(), Malformed> {
+    pub(crate) fn handle_carried(&mut self, port: &mut Port<L>, from: PeerId, head: &Carried) -> Handled {
         let payload = port.link.take_carried(from).ok_or(Malformed)?;
         let Carried { queue, tag, data, length } = *head;
         if payload.len() as u64 != length {

@@ -5,7 +5,7 @@ use crate::counter::Counter;
 use crate::egress::copy_of;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link, copy};
-use crate::matching::{Active, Stored};
+use crate::matching::{Active, Matched, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target};
 use crate::payload::Payload;
@@ -50,6 +50,6 @@ impl<L: Link> Inbound<L> {
     ) {
         let length = envelope.length.min(active.buffer.len());
         copy(from, 0, &mut active.buffer, 0, length);
-        self.complete_receive(port, active, envelope, queue);
+        self.complete_receive(port, Matched { active, envelope: *envelope, queue });
     }
 }

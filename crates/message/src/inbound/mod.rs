@@ -18,14 +18,14 @@ mod window;
 use crate::assembly::Assembly;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
-use crate::deferral::Windows;
+use crate::deferral::{Pressure, Windows};
 use crate::envelope::Envelope;
 use crate::link::Link;
-use crate::malformed::Malformed;
+use crate::malformed::Handled;
 use crate::matching::{Active, Matching, Stored, Unexpected};
 use crate::operation::Queue;
 use crate::sequence::Sequence;
-use tidegate_flow::PeerId;
+use tidegate_flow::{Instant, PeerId};
 
 /// See the module.
 #[derive(Debug)]
@@ -68,15 +68,20 @@ impl<L: Link> Inbound<L> {
         &self.matching
     }
 
-    /// The windows of the peers.
+    /// The windows of the peers, for looks.
     #[inline]
     pub(crate) fn windows(&self) -> &Windows {
         &self.windows
     }
 
-    /// The same, to tell them the time and to hear of pressure.
-    pub(crate) fn windows_mut(&mut self) -> &mut Windows {
-        &mut self.windows
+    /// Time is told. Returns whether receive memory has been under pressure since it was told last.
+    pub(crate) fn tell_time(&mut self, now: Instant) -> bool {
+        self.windows.tell_time(now)
+    }
+
+    /// Why receive memory came under pressure, if it did since the last call.
+    pub(crate) fn poll_pressure(&mut self) -> Option<Pressure> {
+        self.windows.poll_pressure()
     }
 
     /// The first receive that accepts a message.
@@ -90,7 +95,7 @@ impl<L: Link> Inbound<L> {
     }
 
     /// A send of a peer was deferred, and its envelope was dropped here: it has come after all.
-    pub(crate) fn remember(&mut self, from: PeerId) -> Result<(), Malformed> {
+    pub(crate) fn remember(&mut self, from: PeerId) -> Handled {
         self.windows.remember(from)
     }
 

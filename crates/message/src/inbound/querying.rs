@@ -6,7 +6,7 @@ use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::envelope::{Envelope, Number};
 use crate::link::Link;
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::matching::{Matched, RemoteSend, Stored, Unexpected};
 use crate::operation::{Queue, Target};
 use crate::port::Port;
@@ -24,7 +24,7 @@ impl<L: Link> Inbound<L> {
         pulls: &mut Pulling<L>,
         from: PeerId,
         body: &[u8],
-    ) -> Result<(), Malformed> {
+    ) -> Handled {
         let count = body.len() / Entry::BYTES;
         // A peer that sends a batch before our `Acknowledged` for the last one has left breaks the protocol.
         let is_acknowledged = !port.egress.waits(from, &[MessageKind::Acknowledged]);
@@ -75,7 +75,7 @@ impl<L: Link> Inbound<L> {
         from: PeerId,
         offer: &Offer,
         payload: &[u8],
-    ) -> Result<(), Malformed> {
+    ) -> Handled {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
@@ -83,7 +83,7 @@ impl<L: Link> Inbound<L> {
         match self.matching.of(queue).accept_until(&envelope, Some(answered.until)) {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);
-                self.complete_receive(port, active, &envelope, queue);
+                self.complete_receive(port, Matched { active, envelope, queue });
                 port.tell(from, RemoteSend::of_deferred(from, send).finished(Status::Success));
                 self.windows.remember(from)?;
             }
@@ -113,7 +113,7 @@ impl<L: Link> Inbound<L> {
         remote: RemoteSend,
         envelope: Envelope,
         queue: Queue,
-    ) -> Result<(), Malformed> {
+    ) -> Handled {
         let (from, send) = (remote.peer, remote.id);
         let found = self.windows.inquiries.take_of(number, queue);
         let found = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag));
@@ -144,7 +144,7 @@ impl<L: Link> Inbound<L> {
     }
 
     /// A sender has no match for our query.
-    pub(crate) fn handle_no_match(&mut self, port: &mut Port<L>, from: PeerId) -> Result<(), Malformed> {
+    pub(crate) fn handle_no_match(&mut self, port: &mut Port<L>, from: PeerId) -> Handled {
         self.windows.take_no_match(from, self.has_asked(port, from))?;
         self.review(port, from);
         Ok(())

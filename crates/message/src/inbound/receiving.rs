@@ -7,7 +7,7 @@ use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
-use crate::matching::{Active, Filled, Stored, Unexpected};
+use crate::matching::{Filled, Matched, Stored, Unexpected};
 use crate::operation::{Queue, Target};
 use crate::port::{Ending, Port, placed};
 use crate::sequence::Received;
@@ -15,56 +15,23 @@ use crate::sequence::Received;
 impl<L: Link> Inbound<L> {
     /// A receive has all of its message that fits.
     #[inline]
-    pub(crate) fn complete_receive(
-        &mut self,
-        port: &mut Port<L>,
-        active: Active<L::Buffer>,
-        envelope: &Envelope,
-        queue: Queue,
-    ) {
-        let received = self.received(port, active, envelope, queue, Ok(()));
+    pub(crate) fn complete_receive(&mut self, port: &mut Port<L>, matched: Matched<L::Buffer>) {
+        let received = received(port, matched, Ok(()));
         self.end_receive(port, received);
     }
 
     /// A receive that matched cannot get its message.
     #[cold]
-    pub(crate) fn fail_receive(
-        &mut self,
-        port: &mut Port<L>,
-        active: Active<L::Buffer>,
-        envelope: &Envelope,
-        queue: Queue,
-        failure: Failure,
-    ) {
-        let received = self.received(port, active, envelope, queue, Err(failure));
+    pub(crate) fn fail_receive(&mut self, port: &mut Port<L>, matched: Matched<L::Buffer>, failure: Failure) {
+        let received = received(port, matched, Err(failure));
         self.end_receive(port, received);
-    }
-
-    /// What has become of a receive that has all of its message that fits, or cannot get it.
-    #[inline]
-    pub(crate) fn received(
-        &self,
-        port: &Port<L>,
-        active: Active<L::Buffer>,
-        envelope: &Envelope,
-        queue: Queue,
-        result: Result<(), Failure>,
-    ) -> Received<L::Buffer> {
-        let (length, result) = match result {
-            Ok(()) => {
-                port.count(Counter::BytesReceived, envelope.length as u64);
-                placed(envelope, active.buffer.len())
-            }
-            failed => (0, failed),
-        };
-        Received { active, envelope: *envelope, queue, length, result }
     }
 
     /// Ends a receive. In a buffer for several messages those of one sender end in their order.
     #[inline]
     fn end_receive(&mut self, port: &mut Port<L>, received: Received<L::Buffer>) {
-        let received = match received.envelope.source {
-            Target::Peer(peer) if received.active.is_of_several() => self.sequence.admit(peer, received),
+        let received = match received.matched.envelope.source {
+            Target::Peer(peer) if received.matched.active.is_of_several() => self.sequence.admit(peer, received),
             _ => Some(received),
         };
         if let Some(received) = received {
@@ -75,7 +42,7 @@ impl<L: Link> Inbound<L> {
     /// Reports a receive; and the end of a buffer for several messages, if that was its last.
     #[inline]
     pub(super) fn report_received(&mut self, port: &mut Port<L>, received: Received<L::Buffer>) {
-        let Received { active, envelope, queue, length, result } = received;
+        let Received { matched: Matched { active, envelope, queue }, length, result } = received;
         let released = self.matching.of(queue).finish(&active);
         if active.report || released || result.is_err() {
             let met = Completion::met(active.context, queue, &envelope);
@@ -108,9 +75,7 @@ impl<L: Link> Inbound<L> {
     /// No transfer of what is over is left.
     pub(crate) fn end_held(&mut self, port: &mut Port<L>, ending: Ending<L::Buffer>) {
         match ending {
-            Ending::Receive { active, envelope, queue, failure } => {
-                self.fail_receive(port, active, &envelope, queue, failure);
-            }
+            Ending::Receive(matched, failure) => self.fail_receive(port, matched, failure),
             Ending::Operation(completion) => port.ended.push(completion),
         }
     }
@@ -121,14 +86,12 @@ impl<L: Link> Inbound<L> {
         &mut self,
         port: &mut Port<L>,
         key: Key,
-        active: Active<L::Buffer>,
-        envelope: &Envelope,
-        queue: Queue,
+        matched: Matched<L::Buffer>,
         result: Result<(), Failure>,
     ) {
-        let received = self.received(port, active, envelope, queue, result);
-        let Target::Peer(peer) = received.envelope.source else { return };
-        if !received.active.is_of_several() {
+        let received = received(port, matched, result);
+        let Target::Peer(peer) = received.matched.envelope.source else { return };
+        if !received.matched.active.is_of_several() {
             return self.report_received(port, received);
         }
         if let Some(received) = self.sequence.end(peer, key, received) {
@@ -149,4 +112,17 @@ impl<L: Link> Inbound<L> {
             port.ended.push(Completion { length, result, ..met });
         }
     }
+}
+
+/// A receive that has all of its message that fits, or cannot get it.
+#[inline]
+fn received<L: Link>(port: &Port<L>, matched: Matched<L::Buffer>, result: Result<(), Failure>) -> Received<L::Buffer> {
+    let (length, result) = match result {
+        Ok(()) => {
+            port.count(Counter::BytesReceived, matched.envelope.length as u64);
+            placed(&matched.envelope, matched.active.buffer.len())
+        }
+        failed => (0, failed),
+    };
+    Received { matched, length, result }
 }

@@ -2,7 +2,7 @@
 
 use super::Inbound;
 use crate::link::Link;
-use crate::malformed::Malformed;
+use crate::malformed::Handled;
 use crate::matching::RemoteSend;
 use crate::operation::{Source, Target};
 use crate::port::Port;
@@ -11,7 +11,7 @@ use tidegate_flow::PeerId;
 impl<L: Link> Inbound<L> {
     /// Whether a message that has come from `from` and costs so much is within its window.
     #[inline]
-    pub(crate) fn check_window(&mut self, port: &Port<L>, from: PeerId, cost: u32) -> Result<(), Malformed> {
+    pub(crate) fn check_window(&mut self, port: &Port<L>, from: PeerId, cost: u32) -> Handled {
         self.windows.check(from, cost, port.egress.returning(from))
     }
 

@@ -33,12 +33,17 @@ impl<L: Link> Port<L> {
             self.fail_notice(message.into_notice(), &name);
             return None;
         }
-        let step = self.egress.send(&mut self.link, self.now, to, &mut message);
-        self.end_step(to, step, message, inject)
+        match self.egress.send(&mut self.link, self.now, to, &mut message) {
+            Step::Sent => {
+                self.report_sent(message.into_notice());
+                None
+            }
+            step => self.end_step(to, step, message, inject),
+        }
     }
 
-    /// A message got so far.
-    #[inline]
+    /// A message got so far. Out of line, so that one that has left is not moved.
+    #[inline(never)]
     pub(crate) fn end_step(
         &mut self,
         to: PeerId,

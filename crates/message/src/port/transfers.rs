@@ -6,9 +6,7 @@
 
 use crate::collections::slab::{Key, Slab};
 use crate::completion::{Completion, Failure};
-use crate::envelope::Envelope;
-use crate::matching::Active;
-use crate::operation::Queue;
+use crate::matching::Matched;
 use tidegate_flow::PeerId;
 
 /// Who asked the link for a transfer.
@@ -26,7 +24,7 @@ pub(crate) enum TransferOwner {
 #[derive(Debug)]
 pub(crate) enum Ending<B> {
     /// A receive that matched and does not get its message.
-    Receive { active: Active<B>, envelope: Envelope, queue: Queue, failure: Failure },
+    Receive(Matched<B>, Failure),
     /// A remote operation.
     Operation(Completion),
 }

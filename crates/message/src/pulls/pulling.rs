@@ -11,7 +11,7 @@ use crate::egress::Backlog;
 use crate::envelope::Envelope;
 use crate::inbound::Inbound;
 use crate::link::{Link, TransferId, TransferStatus};
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::matching::{Matched, RemoteSend, Stored};
 use crate::memory::Memory;
 use crate::operation::Target;
@@ -28,7 +28,7 @@ impl<L: Link> Pulling<L> {
         from: PeerId,
         head: &RequestToSend,
         body: &[u8],
-    ) -> Result<(), Malformed> {
+    ) -> Handled {
         let queue = head.queue;
         let length = usize::try_from(head.length).map_err(|_| Malformed)?;
         let (key, spans) = head.memory(body).ok_or(Malformed)?;
@@ -130,7 +130,7 @@ impl<L: Link> Pulling<L> {
         inbound: &mut Inbound<L>,
         from: PeerId,
         key: Key,
-    ) -> Result<(), Malformed> {
+    ) -> Handled {
         if !port.link.writes_bulk() || !self.pulls.is_written(from, key) {
             return Err(Malformed);
         }
@@ -205,7 +205,7 @@ impl<L: Link> Pulling<L> {
         result: Result<(), Failure>,
     ) -> Option<RemoteSend> {
         let Pull { active, envelope, queue, remote, .. } = self.pulls.end(key, result.is_ok(), port.now)?;
-        inbound.end_pulled(port, key, active, &envelope, queue, result);
+        inbound.end_pulled(port, key, Matched { active, envelope, queue }, result);
         Some(remote)
     }
 
@@ -216,7 +216,7 @@ impl<L: Link> Pulling<L> {
         inbound: &mut Inbound<L>,
         from: PeerId,
         piece: &BouncedPiece,
-    ) -> Result<(), Malformed> {
+    ) -> Handled {
         let (key, bounce, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
         if port.egress.backlog(from).map_or(0, Backlog::bounced) >= port.limits.control.bounced() {
             return Err(Malformed);
@@ -262,13 +262,11 @@ impl<L: Link> Pulling<L> {
         if let Some(Pull { active, envelope, queue, remote, .. }) = self.pulls.end(key, false, port.now) {
             inbound.forget_stored(port, remote.peer, remote.kept());
             let failure = Failure::PeerLost { peer: peer.to_owned() };
+            let matched = Matched { active, envelope, queue };
             let running = port.stop_transfers(TransferOwner::Pull(key), remote.peer);
             match running.is_empty() {
-                true => inbound.fail_receive(port, active, &envelope, queue, failure),
-                false => {
-                    let ending = Ending::Receive { active, envelope, queue, failure };
-                    port.transfers.hold(&running, remote.peer, ending);
-                }
+                true => inbound.fail_receive(port, matched, failure),
+                false => port.transfers.hold(&running, remote.peer, Ending::Receive(matched, failure)),
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::counter::Counter;
 use crate::deferral::Rooms;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link};
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target};
 use crate::port::Port;
 use crate::wire::{Atomic, Status};
@@ -142,13 +142,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// A peer's atomic.
-    pub(crate) fn handle_atomic(
-        &mut self,
-        port: &mut Port<L>,
-        from: PeerId,
-        atomic: &Atomic,
-        body: &[u8],
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_atomic(&mut self, port: &mut Port<L>, from: PeerId, atomic: &Atomic, body: &[u8]) -> Handled {
         let &Atomic { datatype, op, wants_result, elements, .. } = atomic;
         let part = Part { offset: 0, datatype, op, wants_result, elements: elements.into() };
         if part.bytes() > port.limits.control.operand_bytes() {

@@ -11,7 +11,7 @@ use crate::counter::Counter;
 use crate::deferral::Rooms;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link, RemoteMemory, TransferId, TransferStatus, copy};
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::operation::{Access, ReadRequest, RemoteTarget, Target, WriteRequest};
 use crate::port::{Port, TransferOwner};
 use crate::wire::{Read, Reply, Status, Write, WriteNotice};
@@ -211,12 +211,7 @@ impl<L: Link> Rma<L> {
         true
     }
 
-    pub(crate) fn handle_write_notice(
-        &mut self,
-        port: &mut Port<L>,
-        from: PeerId,
-        notice: &WriteNotice,
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_write_notice(&mut self, port: &mut Port<L>, from: PeerId, notice: &WriteNotice) -> Handled {
         if notice.data.is_none() && !self.counts_writes {
             return Err(Malformed);
         }
@@ -225,13 +220,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// A piece of a peer's write.
-    pub(crate) fn handle_write(
-        &mut self,
-        port: &mut Port<L>,
-        from: PeerId,
-        write: &Write,
-        body: &[u8],
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_write(&mut self, port: &mut Port<L>, from: PeerId, write: &Write, body: &[u8]) -> Handled {
         self.admit_request(port, from, answer_cost(0))?;
         let status = match self.regions.find(write.region, write.offset, body.len(), Access::Write) {
             Some(mut region) => {
@@ -245,7 +234,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// A peer wants to read.
-    pub(crate) fn handle_read(&mut self, port: &mut Port<L>, from: PeerId, read: &Read) -> Result<(), Malformed> {
+    pub(crate) fn handle_read(&mut self, port: &mut Port<L>, from: PeerId, read: &Read) -> Handled {
         let &Read { operation, position, region, offset, length } = read;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         self.admit_request(port, from, answer_cost(0))?;
@@ -267,13 +256,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// A part of an operation of ours is answered.
-    pub(crate) fn handle_reply(
-        &mut self,
-        port: &mut Port<L>,
-        from: PeerId,
-        reply: &Reply,
-        body: &[u8],
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_reply(&mut self, port: &mut Port<L>, from: PeerId, reply: &Reply, body: &[u8]) -> Handled {
         let key = Key(reply.operation);
         let cost = self.operations.cost_for(from, key)?;
         self.requests.note_answer(from, cost)?;

@@ -21,7 +21,7 @@ use crate::collections::slab::Key;
 use crate::egress::{Body, Outgoing, WaitingNote};
 use crate::heap::block;
 use crate::link::Buffer;
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::wire::Write;
 use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Peers};
@@ -192,7 +192,7 @@ impl<B: Buffer> Requests<B> {
 
     /// A request of ours is answered, for which so much was paid. An answer without a request is refused.
     #[inline]
-    pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
+    pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Handled {
         let lane = self.of(from);
         lane.unanswered = lane.unanswered.checked_sub(cost).ok_or(Malformed)?;
         Ok(())

@@ -7,7 +7,7 @@ use crate::collections::slab::Key;
 use crate::deferral::Rooms;
 use crate::egress::{Backlog, Body, Outgoing};
 use crate::link::Link;
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::operation::Access;
 use crate::port::{PIECES_PER_TURN, Port};
 use crate::wire::{ReadData, Reply, Status};
@@ -175,7 +175,7 @@ impl<L: Link> Rma<L> {
 
     /// A peer requests something whose answer costs so much (Q3).
     #[inline]
-    pub(super) fn admit_request(&mut self, port: &mut Port<L>, from: PeerId, cost: u32) -> Result<(), Malformed> {
+    pub(super) fn admit_request(&mut self, port: &mut Port<L>, from: PeerId, cost: u32) -> Handled {
         if fits(self.unanswered_of(port, from), cost, port.limits.answers) {
             return Ok(());
         }

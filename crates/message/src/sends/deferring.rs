@@ -8,7 +8,7 @@ use crate::deferral::Place;
 use crate::egress::{Body, Outgoing};
 use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Source, Target};
 use crate::port::Port;
@@ -109,7 +109,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// The receiver has matched or dropped all of a batch.
-    pub(crate) fn handle_acknowledged(&mut self, port: &mut Port<L>, from: PeerId) -> Result<(), Malformed> {
+    pub(crate) fn handle_acknowledged(&mut self, port: &mut Port<L>, from: PeerId) -> Handled {
         if port.egress.waits(from, &[MessageKind::DeferralNotice]) {
             return Err(Malformed);
         }
@@ -122,14 +122,14 @@ impl<L: Link> Sends<L> {
     }
 
     /// The receiver gives back what has become free of our window.
-    pub(crate) fn handle_room(&mut self, port: &mut Port<L>, from: PeerId, room: Room) -> Result<(), Malformed> {
+    pub(crate) fn handle_room(&mut self, port: &mut Port<L>, from: PeerId, room: Room) -> Handled {
         self.rooms.give_back(from, room)?;
         self.release_deferred(port, from);
         Ok(())
     }
 
     /// The receiver's query for the first deferred send that a pattern accepts.
-    pub(crate) fn handle_query(&mut self, port: &mut Port<L>, from: PeerId, query: &Query) -> Result<(), Malformed> {
+    pub(crate) fn handle_query(&mut self, port: &mut Port<L>, from: PeerId, query: &Query) -> Handled {
         let &Query { queue, tag, ignore } = query;
         let pattern = Pattern { from: Source::From(Target::Myself), tag, ignore };
         if self.is_answering(port, from) {
@@ -164,7 +164,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// The receiver declines what we offered.
-    pub(crate) fn handle_decline(&mut self, port: &mut Port<L>, from: PeerId, key: Key) -> Result<(), Malformed> {
+    pub(crate) fn handle_decline(&mut self, port: &mut Port<L>, from: PeerId, key: Key) -> Handled {
         let at = self.offered_at(port, from, key).ok_or(Malformed)?;
         self.rooms.decline(from, at)?;
         self.release_deferred(port, from);
@@ -172,7 +172,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// The receiver accepts what we offered: it has set it aside, and will pull it later.
-    pub(crate) fn handle_accept(&mut self, port: &mut Port<L>, from: PeerId, key: Key) -> Result<(), Malformed> {
+    pub(crate) fn handle_accept(&mut self, port: &mut Port<L>, from: PeerId, key: Key) -> Handled {
         let at = self.offered_at(port, from, key).ok_or(Malformed)?;
         self.rooms.check_offered(from, at)?;
         self.end_deferral(port, key);

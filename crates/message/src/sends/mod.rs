@@ -20,7 +20,6 @@ mod bounce;
 mod carrying;
 mod choosing;
 mod deferring;
-mod eager;
 mod ending;
 mod kept;
 mod send;

@@ -8,7 +8,7 @@ use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link};
-use crate::malformed::Malformed;
+use crate::malformed::{Handled, Malformed};
 use crate::port::{PIECES_PER_TURN, Port};
 use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, PIECE_BYTES, Piece, Status};
 use tidegate_flow::PeerId;
@@ -25,12 +25,7 @@ enum Bounced {
 
 impl<L: Link> Sends<L> {
     /// The receiver has a message that it pulled, or wants no more of it.
-    pub(crate) fn handle_finished(
-        &mut self,
-        port: &mut Port<L>,
-        from: PeerId,
-        finished: &Finished,
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_finished(&mut self, port: &mut Port<L>, from: PeerId, finished: &Finished) -> Handled {
         let key = Key(finished.send);
         if !self.kept.is_to(key, from) {
             return Err(Malformed);
@@ -51,12 +46,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// The receiver's clear to send: the message leaves piece by piece.
-    pub(crate) fn handle_clear_to_send(
-        &mut self,
-        port: &mut Port<L>,
-        from: PeerId,
-        clear: &ClearToSend,
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_clear_to_send(&mut self, port: &mut Port<L>, from: PeerId, clear: &ClearToSend) -> Handled {
         let key = Key(clear.send);
         if !self.kept.is_to(key, from) || self.kept.is_streamed(key) {
             return Err(Malformed);
@@ -154,12 +144,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// A receiver has copied a bounce buffer of ours: the next piece may follow.
-    pub(crate) fn handle_bounce_copied(
-        &mut self,
-        port: &mut Port<L>,
-        from: PeerId,
-        copied: &BounceCopied,
-    ) -> Result<(), Malformed> {
+    pub(crate) fn handle_bounce_copied(&mut self, port: &mut Port<L>, from: PeerId, copied: &BounceCopied) -> Handled {
         if !self.kept.bounces.give_back(from, copied.bounce as usize) {
             return Err(Malformed);
         }
