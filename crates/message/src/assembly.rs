@@ -5,12 +5,12 @@
 //! into memory of exactly its size if no receive was posted. What belongs to this crate alone (requests to send, RMA
 //! requests) is put together in a scratch buffer of bounded size.
 
+use crate::attention::Attention;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
-use crate::envelope::Envelope;
 use crate::link::Buffer;
 use crate::malformed::Malformed;
-use crate::matching::Active;
+use crate::matching::Matched;
 use crate::operation::Queue;
 use crate::wire::Message;
 use std::fmt::{self, Debug, Formatter};
@@ -21,7 +21,7 @@ use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId, Peers};
 pub(crate) enum Sink<B> {
     /// No message is under way.
     Idle,
-    Receive(Active<B>, Envelope, Queue),
+    Receive(Matched<B>),
     /// The stored message at this position of the queue.
     Store(Position, Queue),
     /// Into the scratch buffer, then to the handler of its kind.
@@ -119,18 +119,27 @@ impl<B: Buffer> Assembly<B> {
     }
 
     /// A message begins whose first `received` bytes have been placed.
-    pub(crate) fn begin(&mut self, from: PeerId, sink: Sink<B>, length: usize, received: usize) {
+    pub(crate) fn begin(
+        &mut self,
+        attention: &mut Attention,
+        from: PeerId,
+        sink: Sink<B>,
+        length: usize,
+        received: usize,
+    ) {
+        attention.begin_elsewhere();
         let inbound = self.of_peers.of(from);
         self.under_way += usize::from(matches!(inbound.sink, Sink::Idle));
         (inbound.sink, inbound.length, inbound.received) = (sink, length, received);
     }
 
     /// A message of our own kinds begins.
-    pub(crate) fn begin_control(&mut self, from: PeerId, head: Message, length: usize) {
+    pub(crate) fn begin_control(&mut self, attention: &mut Attention, from: PeerId, head: Message, length: usize) {
         let scratch = &mut self.of(from).scratch;
         scratch.clear();
         scratch.reserve_exact(length);
-        self.begin(from, Sink::Control(head), length, 0);
+        attention.begin();
+        self.begin(attention, from, Sink::Control(head), length, 0);
     }
 
     /// The next `part` bytes have come. Returns where they begin, whether they are the last, and where they go.
@@ -216,7 +225,7 @@ mod tests {
         };
         assert_eq!(advance(&mut assembly, 1), None, "nothing has begun");
         assert!(assembly.check_first(A, 10, 11).is_err() && assembly.check_first(A, 10, 10).is_ok());
-        assembly.begin(A, Sink::Discard, 100, 40);
+        assembly.begin(&mut Attention::default(), A, Sink::Discard, 100, 40);
         assert!(assembly.check_first(A, 10, 10).is_err(), "another message is under way");
         assert_eq!(advance(&mut assembly, 56), Some((40, false)));
         assert_eq!(advance(&mut assembly, 5), None, "that is more than was announced");
@@ -229,7 +238,7 @@ mod tests {
     fn parts_of_a_message_of_our_own_are_kept_in_one_place() {
         let mut assembly: Assembly<Bytes> = Assembly::new(1);
         for round in 0..2 {
-            assembly.begin_control(A, DeferralNotice.into(), 6);
+            assembly.begin_control(&mut Attention::default(), A, DeferralNotice.into(), 6);
             assembly.keep(A, &[round, 2, 3]);
             assembly.keep(A, &[4, 5, 6]);
             let scratch = assembly.take_scratch(A);

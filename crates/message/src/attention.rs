@@ -11,6 +11,8 @@
 //!   `may_have_work` (`endpoint/progress.rs`) does not hold until a packet comes. It spares progress its questions.
 //! * [`raise`](Attention::raise) where `may_have_work` alone may hold (a peer has departed, a query is open, a time
 //!   counts), or the caller is to be told something that is no completion (pressure, a new epoch).
+//! * [`note_loss`](Attention::note_loss) where a peer is found to be gone: that ends operations of every kind, so the
+//!   endpoint does it when the call, or what a packet has caused, is over (`endpoint/departure.rs`).
 //! * None where neither holds: a short message has left, a receive is posted, a whole message has met its receive.
 //!
 //! In doubt `begin`: it includes the others, and costs a few questions. Too little is an error. Without `begin` a later
@@ -34,6 +36,8 @@ const RAISED: u8 = 1;
 const FALLING: u8 = 2;
 /// Something has begun since nothing was left.
 const BEGUN: u8 = 4;
+/// A peer is gone, and operations wait for it that nothing has ended yet.
+const LOST: u8 = 8;
 
 impl Default for Attention {
     fn default() -> Self {
@@ -66,6 +70,23 @@ impl Attention {
     #[inline(always)]
     pub(crate) fn begin_elsewhere(&mut self) {
         self.0 |= BEGUN;
+    }
+
+    /// A peer was found to be gone.
+    #[inline(always)]
+    pub(crate) fn note_loss(&mut self) {
+        self.0 |= RAISED | LOST;
+    }
+
+    /// Whether peers were found to be gone, and are to be handled as lost.
+    #[inline(always)]
+    pub(crate) fn has_losses(&self) -> bool {
+        self.0 & LOST != 0
+    }
+
+    /// All of them have been handled.
+    pub(crate) fn end_losses(&mut self) {
+        self.0 &= !LOST;
     }
 
     /// A call of progress is over. `has_work`: whether something is to be done though nothing has raised attention. It

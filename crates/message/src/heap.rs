@@ -7,6 +7,11 @@ pub(crate) const fn block(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { ((bytes + 8 + 15) & !15) + 16 }
 }
 
+/// The longest block that takes no more of the heap than this.
+pub(crate) const fn longest_block(heap_bytes: usize) -> usize {
+    (heap_bytes.saturating_sub(16) & !15).saturating_sub(8)
+}
+
 /// Most that [`block`] adds to a block's length.
 pub(crate) const BLOCK_MOST: usize = 39;
 
@@ -14,4 +19,18 @@ pub(crate) const BLOCK_MOST: usize = 39;
 /// places. From then on it has fewer places than twice the most elements that it ever had.
 pub(crate) const fn queue_begun<T>() -> usize {
     block(4 * size_of::<T>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_block_within_a_limit_is_within_it_and_one_byte_more_is_not() {
+        for limit in 0..1000 {
+            let longest = longest_block(limit);
+            assert!(block(longest) <= limit && block(longest + 1) > limit, "{longest} in {limit}");
+            assert!(block(limit) <= limit + BLOCK_MOST);
+        }
+    }
 }

@@ -10,24 +10,27 @@
 //!   divided.
 //! - `matching`, `payload`: which receive gets which message, and the bytes of those that wait for theirs.
 //! - `egress`: messages are cut into packets; flow control gives credits, and what cannot leave waits.
+//! - `presence`: who is there and who is gone.
+//! - `port`: link, way out, time, presence and completions together. Every part below is lent it with each call.
 //! - `assembly`: packets are put together.
 //! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
-//! - `bulk`: long messages by rendezvous: a request to send, then they are pulled or streamed.
-//! - `rma`: remote operations, and what bounds them.
+//! - `sends`: messages on their way out: eagerly, or by rendezvous, that is a request to send, after which they are
+//!   pulled or streamed.
+//! - `inbound`, `pulls`: receives and the messages that they get; the long ones among these are pulled.
+//! - `rma`: remote operations, from the request to the answer, and what bounds them.
 //! - `fence`: operations that wait until earlier ones to the same target have completed.
-//! - `presence`: who is there and who is gone.
 //! - `open`, `waits`, `ages`, `looks`: what is not finished and for whom sends wait, for whoever looks now and then.
-//! - `endpoint`: the wiring: what follows in one of these from what has happened in another.
+//! - `endpoint`: from the application's calls and from packets to these parts, and from one of them to the next.
 //!
-//! The parts know nothing of each other's insides, and each is tested alone.
+//! The parts know nothing of each other's insides. The signature of a method says which others it may touch.
 
 mod account;
 mod ages;
 mod assembly;
 mod attention;
-mod bulk;
 mod collections;
 mod completion;
+mod control_size;
 mod counter;
 mod deferral;
 mod egress;
@@ -35,6 +38,7 @@ mod endpoint;
 mod envelope;
 mod fence;
 mod heap;
+mod inbound;
 mod link;
 mod looks;
 mod malformed;
@@ -43,12 +47,16 @@ mod memory;
 mod open;
 mod operation;
 mod payload;
+mod port;
 mod presence;
+mod pulls;
 mod rma;
+mod sends;
 mod sequence;
 mod submission;
 #[cfg(test)]
 mod testing;
+mod turns;
 mod waits;
 mod wire;
 

@@ -1,17 +1,18 @@
 //! How the receive memory is divided: what is fixed, what a window is, what a message costs of it. The rules are in
 //! `deferral`.
 
-use crate::account::ANSWER_MOST;
-use crate::egress::{BOUNCED_MOST, Outgoing, WaitingNote, refused_most};
-use crate::heap::{BLOCK_MOST, block, queue_begun};
+use crate::account::answer_cost;
+use crate::control_size::ControlSize;
+use crate::egress::{Backlog, WaitingControl, WaitingNote, refused_most};
+use crate::heap::{BLOCK_MOST, block, longest_block, queue_begun};
 use crate::link::Buffer;
 use crate::matching::Matching;
 use crate::operation::EndpointConfig;
 use crate::rma::UnfinishedRead;
-use crate::wire::{BATCH_MOST, LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, SPAN_BYTES};
+use crate::wire::{LARGEST_EAGER_BYTES, SPAN_BYTES};
 use std::fmt;
 use std::marker::PhantomData;
-use tidegate_flow::{BufferField, Config as FlowConfig, ConfigError, Control, FlowControl, Names, PACKET_BYTES};
+use tidegate_flow::{BufferField, Config as FlowConfig, ConfigError, FlowControl, Names, PACKET_BYTES};
 
 /// What a window allows. All in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +27,8 @@ pub(crate) struct Limits {
     pub(crate) inject: u32,
     /// What requests may cost that are not answered (see `rma::request`).
     pub(crate) answers: u32,
+    /// How long messages of our own kinds may be.
+    pub(crate) control: ControlSize,
 }
 
 impl Limits {
@@ -33,6 +36,11 @@ impl Limits {
     #[inline]
     pub(crate) fn most(&self, inject: bool) -> usize {
         (if inject { self.inject } else { self.eager }) as usize
+    }
+
+    /// What a receiver tells its senders of this.
+    pub(crate) fn told(&self) -> u32 {
+        self.control.told(self.window)
     }
 }
 
@@ -119,6 +127,8 @@ const ANSWERS_MOST: u32 = 1 << 16;
 
 /// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
 pub(crate) const WINDOW_MOST: usize = 1 << 30;
+/// Windows are multiples of so many bytes (see [`ControlSize::told`]).
+const WINDOW_GRANULE: usize = 8;
 
 /// What is fixed besides, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -136,30 +146,38 @@ impl<B: Buffer> Memory<B> {
     /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and, for a
     /// rendezvous message, the note to its sender that it has been pulled (`Finished`). A receiver that pulls faster
     /// than its sender runs has as many notes waiting as it had messages stored; room that it gives back waits behind
-    /// them.
-    pub(crate) const ENVELOPE_BYTES: usize = Matching::<B>::ENVELOPE_BYTES + WaitingNote::BYTES;
+    /// them. A multiple of eight, as windows are.
+    pub(crate) const ENVELOPE_BYTES: usize =
+        (Matching::<B>::ENVELOPE_BYTES + WaitingNote::BYTES).next_multiple_of(WINDOW_GRANULE);
 
-    /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of
-    /// deferred sends and that it is acknowledged, receipts for bounce buffers, and one or two each of what is said
-    /// once at a time.
-    const NOTES_BESIDES: usize = BATCH_MOST + 1 + BOUNCED_MOST + 10;
-    /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth
+    /// What notes to one peer may take that its window and its requests do not pay for (see `egress::backlog`): about a
+    /// batch of deferred sends and that it is acknowledged, receipts for bounce buffers, and one or two each of what is
+    /// said once at a time. They are more than the places with which a queue begins, so that the rule for its growth
     /// holds from the start.
-    const NOTE_MEMORY: usize = Self::NOTES_BESIDES * WaitingNote::BYTES + BLOCK_MOST;
+    const fn note_memory(control: ControlSize) -> usize {
+        (control.batch() + 1 + control.bounced() + 10) * WaitingNote::BYTES + BLOCK_MOST
+    }
 
     /// What the queue of messages may take for the one with a payload that is an answer: a piece of a read, or an
     /// offer.
-    pub(crate) const ANSWER_MESSAGE_MEMORY: usize = queue_begun::<Outgoing<B>>() + block(LARGEST_CONTROL_BYTES);
+    pub(crate) const fn answer_message_memory(control: ControlSize) -> usize {
+        Backlog::<B>::ONE_MESSAGE + block(control.bytes())
+    }
+
+    /// What is set aside for each peer because messages of our own kinds may be so long.
+    const fn control_size_memory(control: ControlSize) -> usize {
+        block(control.bytes()) + Self::note_memory(control) + Self::answer_message_memory(control)
+    }
 
     /// What control packets may take that the full mailbox of a peer has refused, and one too many: their queue doubles
     /// as it grows.
     pub(crate) fn control_memory(config: &FlowConfig) -> usize {
-        2 * (refused_most(config) as usize + 1) * size_of::<Control>()
+        (refused_most(config) as usize + 1) * WaitingControl::BYTES
     }
 
     /// What notes with results may take that answer a peer's requests.
     fn result_memory(limits: Limits) -> usize {
-        (limits.answers as usize).max(ANSWER_MOST)
+        (limits.answers as usize).max(answer_cost(limits.control.operand_bytes()) as usize)
     }
 
     /// What a peer's reads may take that are not through.
@@ -175,16 +193,22 @@ impl<B: Buffer> Memory<B> {
     /// The most that notes to a peer with such a window may take.
     pub(crate) fn note_bytes_most(window: u32, base: Limits) -> usize {
         let of_window = window as usize / Self::ENVELOPE_BYTES * WaitingNote::BYTES;
-        of_window + Self::result_memory(base) + Self::NOTE_MEMORY
+        of_window + Self::result_memory(base) + Self::note_memory(base.control)
     }
 
-    /// What a window of so many bytes allows.
-    pub(crate) fn limits_of(window: u32, eager_bytes: usize) -> Limits {
+    /// What a receiver allows that has told this.
+    pub(crate) fn limits_told(word: u32, eager_bytes: usize) -> Limits {
+        let (window, control) = ControlSize::of_told(word);
+        Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), control, eager_bytes)
+    }
+
+    /// What a window of so many bytes and messages of our own kinds of this size allow.
+    pub(crate) fn limits_of(window: u32, control: ControlSize, eager_bytes: usize) -> Limits {
         let largest = (window as usize / 4).max(Self::ENVELOPE_BYTES);
-        let payload = (largest - Self::ENVELOPE_BYTES).saturating_sub(block(1)).min(LARGEST_EAGER_BYTES);
+        let payload = longest_block(largest - Self::ENVELOPE_BYTES).min(LARGEST_EAGER_BYTES);
         let (eager, inject) = (eager_bytes.min(payload) as u32, payload as u32);
         let answers = (window / ANSWERS_SHARE).min(ANSWERS_MOST);
-        Limits { window, largest: largest as u32, eager, inject, answers }
+        Limits { window, largest: largest as u32, eager, inject, answers, control }
     }
 
     /// What an unmatched message costs whose payload of so many bytes travels along.
@@ -200,12 +224,12 @@ impl<B: Buffer> Memory<B> {
 
     /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, tables of peers,
     /// and for each peer what it takes to put a message of the protocol together, and to keep what it makes us say
-    /// until it listens. It is for the day on which all peers talk: those who never do take next to nothing of it.
+    /// until it listens, where such messages are as short as can be. It is for the day on which all peers talk: those
+    /// that never do take next to nothing of it.
     fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<usize, ConfigError> {
         let peers = config.flow.peers as usize;
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
-        let said = Self::NOTE_MEMORY + Self::ANSWER_MESSAGE_MEMORY + Self::control_memory(&config.flow);
-        let per_peer = block(LARGEST_CONTROL_BYTES) + said;
+        let per_peer = Self::control_size_memory(ControlSize::LEAST) + Self::control_memory(&config.flow);
         let bookkeeping = flow.bookkeeping_bytes() + others.tables + others.link;
         Ok(mailbox + bookkeeping + peers * per_peer + Matching::<B>::bytes_begun(config.flow.peers))
     }
@@ -237,12 +261,27 @@ impl<B: Buffer> Memory<B> {
         // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more
         // of them.
         let each = (left / peers.max(1)).saturating_sub(Self::answer_memory(Limits::default()));
-        let base = (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST);
-        let limits = Self::limits_of(base as u32, config.eager_bytes);
-        let answers = peers * Self::answer_memory(limits);
-        let others = left - answers - base * peers;
-        let tables = ((left - answers) / TABLES_SHARE).min(others);
-        Ok(Division { fixed: fixed + answers + tables, limits, spare: others - tables })
+        let base = (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST) / WINDOW_GRANULE * WINDOW_GRANULE;
+        let limits = Self::limits_of(base as u32, ControlSize::LEAST, config.eager_bytes);
+        let beyond = left - base * peers;
+        let (control, more) = Self::choose_control_size(limits, peers, beyond);
+        let limits = Limits { control, ..limits };
+        let others = beyond - more;
+        let tables = ((left - more) / TABLES_SHARE).min(others);
+        Ok(Division { fixed: fixed + more + tables, limits, spare: others - tables })
+    }
+
+    /// How long messages of our own kinds may be, and what that and the answers to requests take: so long that it is a
+    /// quarter of what the windows leave beyond the answers, at most. Most of it is for windows to grow.
+    fn choose_control_size(limits: Limits, peers: usize, beyond: usize) -> (ControlSize, usize) {
+        let most = |control| {
+            let longer = Self::control_size_memory(control) - Self::control_size_memory(ControlSize::LEAST);
+            (Self::answer_memory(Limits { control, ..limits }) + longer) * peers
+        };
+        let least = most(ControlSize::LEAST);
+        let fits = |control: &ControlSize| most(*control) - least <= (beyond - least) / 4;
+        let control = ControlSize::all().find(fits).unwrap_or(ControlSize::LEAST);
+        (control, most(control))
     }
 }
 
@@ -291,9 +330,22 @@ mod tests {
     }
 
     #[test]
+    fn messages_of_our_own_kinds_are_as_long_as_there_is_memory_for() {
+        let of = |peers, receive_memory| divide(&config(peers, receive_memory)).expect("it is enough").limits.control;
+        let least = |peers| Arithmetic::least(&config(peers, 0), OTHERS).expect("a legal configuration");
+        assert_eq!([64, 1024].map(|peers| of(peers, 64 << 20).bytes()), [4096, 1024]);
+        assert_eq!((of(64, least(64)), of(1024, least(1024))), (ControlSize::LEAST, ControlSize::LEAST));
+        let sizes: Vec<_> = (0..200).map(|step| of(1024, least(1024) + step * 1_000_000)).collect();
+        assert!(sizes.is_sorted() && ControlSize::all().all(|size| sizes.contains(&size)), "{sizes:?}");
+        // What is set aside for a peer that may talk: mailbox, what it is owed, an envelope and an answer.
+        let each = (least(1024) - least(512)) / 512;
+        assert!(each < 3200, "{each} bytes");
+    }
+
+    #[test]
     fn no_message_costs_more_than_a_quarter_of_a_window_or_one_envelope() {
         for window in [Arithmetic::ENVELOPE_BYTES as u32, 2000, 100_000, 1 << 30] {
-            let limits = Arithmetic::limits_of(window, 2048);
+            let limits = Arithmetic::limits_of(window, ControlSize::MOST, 2048);
             assert!(limits.largest <= (window / 4).max(Arithmetic::ENVELOPE_BYTES as u32));
             for payload in [limits.eager, limits.inject].into_iter().filter(|payload| *payload > 0) {
                 assert!(Arithmetic::eager_cost(payload as usize) <= limits.largest, "{payload} bytes of {window}");

@@ -15,6 +15,15 @@ pub(crate) struct Lost {
     pub(crate) orderly: bool,
 }
 
+/// A peer that was found to be gone while something else was being done.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    pub(crate) peer: PeerId,
+    pub(crate) name: String,
+    /// It has broken the rules, and counts as dead. Else nothing can be sent to it, but it may have sent us something.
+    pub(crate) is_quarantined: bool,
+}
+
 #[derive(Debug, Default)]
 struct Peer {
     /// Set when the peer cannot be reached any more.
@@ -34,6 +43,8 @@ pub(crate) struct Presence {
     peers: Peers<Peer>,
     /// How many cannot be reached any more.
     lost: usize,
+    /// Peers that were found to be gone, for which operations still wait.
+    noted: VecDeque<Loss>,
     /// What was under way with anybody has been given up.
     is_given_up: bool,
     /// Peers that left and whose stored messages the application has not received yet; and records of which nothing is
@@ -68,6 +79,7 @@ impl Presence {
             records: 0,
             free_records: Vec::new(),
             lost: 0,
+            noted: VecDeque::new(),
             is_given_up: false,
             departed: VecDeque::new(),
             epoch: 0,
@@ -90,6 +102,30 @@ impl Presence {
     #[inline]
     pub(crate) fn lost(&self, peer: PeerId) -> Option<&Lost> {
         if !self.has_lost() { None } else { self.peers.get(peer)?.lost.as_deref() }
+    }
+
+    /// Of a peer to which nothing can be sent: its name.
+    #[inline]
+    pub(crate) fn gone(&self, peer: PeerId) -> Option<&str> {
+        if self.lost + self.noted.len() == 0 { None } else { self.name_of_gone(peer) }
+    }
+
+    #[cold]
+    fn name_of_gone(&self, peer: PeerId) -> Option<&str> {
+        let noted = || self.noted.iter().find(|loss| loss.peer == peer).map(|loss| loss.name.as_str());
+        self.lost(peer).map(|lost| lost.name.as_str()).or_else(noted)
+    }
+
+    /// A peer was found to be gone: nothing is sent to it any more, and what was under way between us is given up. The
+    /// caller says so to [attention](crate::attention), so that everything that waits for the peer ends later.
+    pub(crate) fn note_loss(&mut self, loss: Loss) {
+        self.give_up(loss.peer);
+        self.noted.push_back(loss);
+    }
+
+    /// The next peer that was found to be gone.
+    pub(crate) fn next_loss(&mut self) -> Option<Loss> {
+        self.noted.pop_front()
     }
 
     /// A peer cannot be reached any more.
@@ -277,6 +313,18 @@ mod tests {
         (0..2).for_each(|_| presence.drop_send(B));
         assert!(!presence.has_awaited(), "that to A counts for nothing");
         presence.drop_send(A);
+    }
+
+    #[test]
+    fn to_a_peer_that_was_found_to_be_gone_nothing_is_sent_but_what_it_has_sent_counts() {
+        let mut presence = Presence::new(2);
+        presence.note_loss(Loss { peer: A, name: "node 0".to_owned(), is_quarantined: false });
+        assert_eq!((presence.gone(A), presence.gone(B), presence.lost(A)), (Some("node 0"), None, None));
+        assert!(presence.is_given_up(A) && !presence.is_given_up(B) && !presence.has_lost());
+        assert!(presence.next_loss().is_some_and(|loss| loss.peer == A) && presence.next_loss().is_none());
+        assert_eq!(presence.gone(A), None, "the next send asks the link once more");
+        presence.lose(B, Lost { name: "node 1".to_owned(), orderly: true });
+        assert_eq!(presence.gone(B), Some("node 1"));
     }
 
     #[test]

@@ -10,9 +10,7 @@
 
 use crate::collections::slab::Key;
 use crate::completion::Failure;
-use crate::envelope::Envelope;
-use crate::matching::Active;
-use crate::operation::Queue;
+use crate::matching::Matched;
 use std::collections::{BTreeMap, VecDeque};
 use tidegate_flow::PeerId;
 
@@ -22,9 +20,7 @@ const WAITING_MOST: usize = 1024;
 /// A receive that has its message, or never will.
 #[derive(Debug)]
 pub(crate) struct Received<B> {
-    pub(crate) active: Active<B>,
-    pub(crate) envelope: Envelope,
-    pub(crate) queue: Queue,
+    pub(crate) matched: Matched<B>,
     /// Bytes of the message that the buffer has.
     pub(crate) length: usize,
     pub(crate) result: Result<(), Failure>,
@@ -116,9 +112,9 @@ impl<B> Sequence<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::Pattern;
+    use crate::envelope::{Envelope, Pattern};
     use crate::matching::Matching;
-    use crate::operation::{Context, Source, Target};
+    use crate::operation::{Context, Queue, Source, Target};
     use crate::testing::Bytes;
 
     const A: PeerId = PeerId(0);
@@ -131,11 +127,11 @@ mod tests {
         matching.of(queue).post(number, pattern, Bytes::new(&[]), Context(name), true);
         let envelope = Envelope { source: Target::Peer(A), tag: 0, data: None, length: 0 };
         let active = matching.of(queue).accept(&envelope).expect("it is posted");
-        Received { active, envelope, queue, length: 0, result: Ok(()) }
+        Received { matched: Matched { active, envelope, queue }, length: 0, result: Ok(()) }
     }
 
     fn name(received: Received<Bytes>) -> usize {
-        received.active.context.0
+        received.matched.active.context.0
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | 24–29 | the settings that both sides must have alike |
 //! | 30 | kind of the network ([`NetworkKind`]) |
 //! | 31 | 1 if its network reads memory, so that it can read ours and we its; else 0 |
-//! | 32–35 | window: bytes set aside for the unmatched messages of each sender |
+//! | 32–35 | window: bytes set aside for the unmatched messages of each sender (`Link::tell_window`) |
 //! | 36–39 | rank in the job, `u32::MAX` if it is not known |
 //! | 40–72 | network address: its length, and 32 bytes |
 //! | 73 | bytes of the host's name, at most 63 |

@@ -37,6 +37,7 @@
 
 mod deferred;
 mod inquiries;
+mod meeting;
 mod pressure;
 mod rooms;
 mod windows;
@@ -45,12 +46,3 @@ pub(crate) use inquiries::Inquiry;
 pub use pressure::Pressure;
 pub(crate) use rooms::{Place, Rooms};
 pub(crate) use windows::Windows;
-
-/// Both sides of all pairs that this endpoint is in.
-#[derive(Debug)]
-pub(crate) struct Deferral {
-    /// As a receiver.
-    pub(crate) windows: Windows,
-    /// As a sender.
-    pub(crate) rooms: Rooms,
-}

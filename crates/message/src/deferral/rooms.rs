@@ -15,7 +15,7 @@ use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::Queue;
 use crate::waits::{PeerWait, WaitCause, Waits};
-use crate::wire::{BATCH_MOST, Room};
+use crate::wire::Room;
 use tidegate_flow::{Instant, PeerId, Peers};
 
 /// Where a deferred send is in the list of its peer.
@@ -216,9 +216,11 @@ impl Rooms {
 
     /// The sends that a deferral notice is to show the receiver now (W4): a batch, when the one before is acknowledged.
     pub(crate) fn next_batch(&mut self, to: PeerId) -> Option<Vec<Key>> {
-        let deferred = self.of(to).deferred.as_mut().filter(|it| it.batch.is_none() && it.fresh.is_some())?;
+        let towards = self.of(to);
+        let most = towards.limits.control.batch();
+        let deferred = towards.deferred.as_mut().filter(|it| it.batch.is_none() && it.fresh.is_some())?;
         let mut batch = Vec::new();
-        while let (Some(at), true) = (deferred.fresh, batch.len() < BATCH_MOST) {
+        while let (Some(at), true) = (deferred.fresh, batch.len() < most) {
             deferred.fresh = deferred.list.after(at);
             let Some(entry) = deferred.list.get_mut(at) else { break };
             entry.stage = Stage::InDoubt;
@@ -317,10 +319,13 @@ impl Rooms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control_size::ControlSize;
     use crate::operation::Source;
+    use crate::wire::BATCH_MOST;
 
     const A: PeerId = PeerId(0);
-    const LIMITS: Limits = Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100 };
+    const LIMITS: Limits =
+        Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100, control: ControlSize::MOST };
     const ANY: Pattern = Pattern { from: Source::Any, tag: 0, ignore: u64::MAX };
 
     /// A receiver with no room, and so many deferred sends with their numbers as names and tags.

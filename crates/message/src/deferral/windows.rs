@@ -143,11 +143,6 @@ impl Windows {
         }
     }
 
-    /// What a window allows at least.
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits
-    }
-
     /// Bytes of receive memory that belong to no window.
     pub(crate) fn spare(&self) -> usize {
         self.spare

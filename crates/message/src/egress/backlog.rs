@@ -13,10 +13,11 @@
 //!   the notes.
 //! - pieces of what we pull: nothing: they go into the program's buffer. Why that is bounded: a piece counts only
 //!   after our `ClearToSend` has left; then next in order, or it is dropped.
-//! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer;
+//! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer
+//!   (`ControlSize::bounced`);
 //!   beyond, dropped.
 //! - a batch of deferral notices: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why that is bounded: a
-//!   batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped.
+//!   batch has at most `ControlSize::batch`; one that comes before `Acknowledged` has left is dropped.
 //! - a query: one answer, whose payload travels only if nothing else waits. Why that is bounded: a query that comes
 //!   before the answer has left is dropped.
 //! - an offer, `NoMatch`: a note or two (`Finished`, `ClearToSend`, `Decline`, `Accept`). Why that is bounded: it is
@@ -28,7 +29,7 @@
 //!   `Acknowledged`, `Decline` or `Accept` also must answer what has left.
 //! - completion data of a write: a completion. Why that is bounded: nothing is retrieved while the program does not
 //!   take its completions.
-//! - any other message: its body, up to `LARGEST_CONTROL_BYTES`, while it is put together. Why that is bounded: one at
+//! - any other message: its body, up to `ControlSize::bytes`, while it is put together. Why that is bounded: one at
 //!   a time.
 //! - data while its own mailbox is full: credits that we owe it. Why that is bounded: a few control packets
 //!   (`egress::refused_most`); who is owed more has not waited for credits, and is quarantined.
@@ -38,7 +39,7 @@
 
 use super::outgoing::{Body, Outgoing};
 use crate::account::answer_cost;
-use crate::heap::{block, queue_begun};
+use crate::heap::block;
 use crate::wire::{Message, MessageKind, Note, Reply};
 use std::collections::VecDeque;
 
@@ -109,6 +110,9 @@ pub(crate) struct Backlog<B> {
 }
 
 impl<B: crate::link::Buffer> Backlog<B> {
+    /// What the queue of messages takes when there is one.
+    pub(crate) const ONE_MESSAGE: usize = block(size_of::<Outgoing<B>>());
+
     pub(crate) fn new() -> Self {
         let (messages, notes) = (VecDeque::new(), VecDeque::new());
         Backlog { messages, notes, behind: 0, len: 0, kinds: 0, bounced: 0, answers: 0, returning: 0, gone: 0 }
@@ -156,7 +160,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             _ => 0,
         });
         let queue = block(self.messages.capacity() * size_of::<Outgoing<B>>());
-        queue.min(queue_begun::<Outgoing<B>>()) + payloads.sum::<usize>()
+        queue.min(Self::ONE_MESSAGE) + payloads.sum::<usize>()
     }
 
     /// Whether something of this kind waits.
@@ -190,6 +194,10 @@ impl<B: crate::link::Buffer> Backlog<B> {
                 self.notes.push_back(WaitingNote::new(note, body, packets, after));
             }
             message => {
+                if self.messages.capacity() == 0 {
+                    // Mostly it is the only one.
+                    self.messages.reserve_exact(1);
+                }
                 self.messages.push_back(message);
                 self.behind += 1;
             }

@@ -6,7 +6,7 @@ use super::mailboxes::Mailboxes;
 use crate::counter::{Counter, Counters};
 use crate::link::WriteError;
 use std::collections::VecDeque;
-use tidegate_flow::{Config, Control, FlowControl, Packet, PacketKind, PeerId, Peers, Placement};
+use tidegate_flow::{Config, Control, FlowControl, Header, Packet, PacketKind, PeerId, Peers, Placement};
 
 /// The most control packets that wait for a peer whose mailbox is full. A peer that waits for credits is never owed
 /// more than the credit packets that its credit slots hold, one return request and one response.
@@ -41,11 +41,35 @@ struct Owed {
     is_stuck: bool,
 }
 
+/// A control packet that waits: the packet has nothing else in it.
+#[derive(Debug)]
+pub(crate) struct WaitingControl {
+    to: PeerId,
+    credits: u32,
+    header: Header,
+}
+
+impl WaitingControl {
+    /// What one takes: its place in a queue that doubles as it grows.
+    pub(crate) const BYTES: usize = 2 * size_of::<WaitingControl>();
+
+    fn control(&self) -> Control {
+        let packet = Packet::with_credits(self.header.kind(), self.credits);
+        Control { to: self.to, packet: Packet { header: self.header, ..packet } }
+    }
+}
+
+impl From<Control> for WaitingControl {
+    fn from(Control { to, packet }: Control) -> Self {
+        WaitingControl { to, credits: packet.credits(), header: packet.header }
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Controls {
     /// Those of each peer in order.
-    waiting: VecDeque<Control>,
+    waiting: VecDeque<WaitingControl>,
     owed: Peers<Owed, 64>,
     /// The most of them for one peer.
     most: u32,
@@ -116,7 +140,7 @@ impl Controls {
         if owed.packets > self.most {
             self.overdrawn.push(control.to);
         }
-        self.waiting.push_back(control);
+        self.waiting.push_back(control.into());
     }
 
     /// Tries again to write the control packets that wait.
@@ -124,7 +148,7 @@ impl Controls {
         for _ in 0..self.waiting.len() {
             let Some(control) = self.waiting.pop_front() else { break };
             let owed = self.owed.of(control.to);
-            if !owed.is_stuck && write(mailboxes, &control).is_ok() {
+            if !owed.is_stuck && write(mailboxes, &control.control()).is_ok() {
                 owed.packets -= 1;
             } else {
                 owed.is_stuck = true;
@@ -137,7 +161,6 @@ impl Controls {
     }
 
     /// Whether there is a peer that sends without waiting for credits while its own mailbox is full.
-    #[inline(always)]
     pub(super) fn has_overdrawn(&self) -> bool {
         !self.overdrawn.is_empty()
     }
@@ -207,6 +230,18 @@ mod tests {
         let order: Vec<_> = written.packets.iter().map(|(to, packet)| (*to, packet.credits())).collect();
         assert_eq!(order, [(B, 3), (A, 1), (A, 2)].map(|(to, count)| (to, credit(to, count).packet.credits())));
         assert_eq!((controls.len(), controls.of(A)), (0, 0));
+    }
+
+    #[test]
+    fn a_packet_that_has_waited_is_the_same() {
+        let to = A;
+        let request = Control { to, packet: Packet::new(PacketKind::ReturnRequest, 0, 0) };
+        let response = Control { to, packet: Packet::with_credits(PacketKind::ReturnResponse, u32::MAX) };
+        for control in [request, response, credit(A, 7)] {
+            let packet = control.packet;
+            let same = WaitingControl::from(control).control();
+            assert_eq!((same.to, same.packet.header, same.packet.payload), (to, packet.header, packet.payload));
+        }
     }
 
     #[test]

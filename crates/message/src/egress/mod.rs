@@ -27,8 +27,8 @@ use tidegate_flow::{
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
-pub(crate) use control::refused_most;
 use control::{Controls, publish_tally};
+pub(crate) use control::{WaitingControl, refused_most};
 use holding::Holding;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
@@ -464,6 +464,9 @@ impl<B: Buffer> Egress<B> {
         if self.has_any_waiting() {
             self.attention.begin();
         }
+        if self.controls.has_overdrawn() {
+            self.attention.note_loss();
+        }
         if has_sent {
             publish_tally(&self.flow, mailboxes.counters());
         }
@@ -475,14 +478,8 @@ impl<B: Buffer> Egress<B> {
         self.flush_control(mailboxes, now);
     }
 
-    /// Whether there is a peer that sends without waiting for credits while its own mailbox is full.
-    #[inline(always)]
-    pub(crate) fn has_overdrawn(&self) -> bool {
-        self.controls.has_overdrawn()
-    }
-
-    /// The next such peer: it is to be quarantined.
-    #[inline]
+    /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.
+    /// Attention notes a loss where there is one.
     pub(crate) fn poll_overdrawn(&mut self) -> Option<PeerId> {
         self.controls.poll_overdrawn()
     }

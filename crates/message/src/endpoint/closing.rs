@@ -26,7 +26,6 @@
 //! while we close, it gets.
 
 use super::Endpoint;
-use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::Link;
@@ -39,89 +38,65 @@ impl<L: Link> Endpoint<L> {
     /// there is anything [unsent](Self::has_unsent); then drop the endpoint, after
     /// [`abandon_unsent`](Self::abandon_unsent) if that took too long.
     pub fn begin_closing(&mut self) {
-        self.egress.attention.raise();
-        self.presence.begin_closing();
-        self.link.tell_closing();
+        self.port.egress.attention.raise();
+        self.port.presence.begin_closing();
+        self.port.link.tell_closing();
     }
 
     /// The same for an application that counts on all its sends although it closes.
     pub fn begin_closing_after_sends(&mut self) {
-        self.egress.attention.raise();
-        let sends = self.bulk.some_sends(0, self.bulk.send_places());
-        let begun = sends.filter(|(_, send)| !send.is_copied()).map(|(_, send)| send.peer);
-        self.presence.await_all_sends(begun.chain(self.fences.uncopied_sends()));
+        self.port.egress.attention.raise();
+        let begun = self.sends.uncopied();
+        self.port.presence.await_all_sends(begun.chain(self.fences.uncopied_sends()));
         self.begin_closing();
     }
 
     /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its
     /// receiver may still want.
     pub fn has_unsent(&self) -> bool {
-        self.egress.waiting() > 0
-            || self.presence.has_awaited()
-            || self.egress.has_refused()
+        self.port.egress.waiting() > 0
+            || self.port.presence.has_awaited()
+            || self.port.egress.has_refused()
             || self.pieces_left() > 0
-            || self.link.has_unsent()
+            || self.port.link.has_unsent()
     }
 
     /// The peers for which that is. Looks at all.
     pub fn unsent_peers(&self) -> impl Iterator<Item = PeerId> {
-        (0..self.config.flow.peers).map(PeerId).filter(|peer| {
-            !self.egress.is_idle(*peer)
-                || self.presence.has_awaited_to(*peer)
-                || self.egress.refused(*peer) > 0
-                || self.bulk.streams.len_of(*peer) > 0
-                || self.rma.requests.has_turn(*peer)
-                || self.link.has_unsent_to(*peer)
+        (0..self.port.config.flow.peers).map(PeerId).filter(|peer| {
+            !self.port.egress.is_idle(*peer)
+                || self.port.presence.has_awaited_to(*peer)
+                || self.port.egress.refused(*peer) > 0
+                || self.sends.streaming().len_of(*peer) > 0
+                || self.rma.requests().has_turn(*peer)
+                || self.port.link.has_unsent_to(*peer)
         })
     }
 
     /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many
     /// of them the application believed sent.
     pub fn abandon_unsent(&mut self) {
-        self.egress.attention.raise();
-        self.presence.begin_closing();
-        self.presence.give_up_all();
-        let peers: BTreeSet<PeerId> = self.egress.peers().chain(self.rma.requests.peers()).collect();
+        self.port.egress.attention.raise();
+        self.port.presence.begin_closing();
+        self.port.presence.give_up_all();
+        let peers: BTreeSet<PeerId> = self.port.egress.peers().chain(self.rma.requests().peers()).collect();
         for peer in peers {
-            for message in self.egress.abandon(peer) {
+            for message in self.port.egress.abandon(peer) {
                 if let Some(operation) = message.operation() {
-                    self.lose_operation(operation);
+                    self.rma.abandon(&mut self.port, operation);
                 }
-                self.lose_notice(message.into_notice(), Failure::Canceled);
+                self.port.lose_notice(message.into_notice(), Failure::Canceled);
             }
-            for operation in self.rma.requests.waiting_operations(peer) {
-                self.lose_operation(operation);
-            }
-            self.rma.requests.lose_peer(peer);
+            self.rma.abandon_waiting(&mut self.port, peer);
         }
         let mut lost = 0;
-        self.link.for_each_unsent(&mut |header| {
+        self.port.link.for_each_unsent(&mut |header| {
             lost += u64::from(MessageKind::from_number(header.message()).is_some_and(counts_as_sent));
         });
-        self.count(Counter::SendsLost, lost);
-        // Of all other operations the target has what it needs, and may still do them: they are canceled, not lost.
-        for key in self.rma.operations.all() {
-            self.give_up_operation(key, Failure::Canceled);
-        }
-        for key in self.bulk.all_sends() {
-            if let Some(send) = self.remove_send(key) {
-                let is_promised =
-                    !send.is_copied() && self.presence.awaits(false) && self.presence.may_match(send.peer);
-                if is_promised && send.notice.as_ref().is_some_and(|notice| notice.report) {
-                    // Closing was to wait for it. (One that is not reported counts as lost in any case.)
-                    self.count(Counter::SendsLost, 1);
-                }
-                self.lose_kept(send, Failure::Canceled);
-            }
-        }
-        self.fail_all_fenced(&Failure::Canceled);
-    }
-
-    /// A remote operation of which a part has not left.
-    fn lose_operation(&mut self, key: Key) {
-        if self.give_up_operation(key, Failure::Canceled) == Some(false) {
-            self.count(Counter::SendsLost, 1);
-        }
+        self.port.count(Counter::SendsLost, lost);
+        self.rma.cancel_all(&mut self.port);
+        self.sends.cancel_all(&mut self.port);
+        self.fences.fail_all(&mut self.port, &mut self.sends, &Failure::Canceled);
     }
 }
 

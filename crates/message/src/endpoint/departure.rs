@@ -1,108 +1,80 @@
 //! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
 
 use super::Endpoint;
-use crate::assembly::Sink;
-use crate::bulk::{Ending, Pull, TransferOwner};
-use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
-use crate::presence::Lost;
+use crate::presence::{Loss, Lost};
 use tidegate_flow::PeerId;
 
 /// Departed peers that one call of progress looks at, however many there are.
 const LOOKS_MOST: usize = 16;
 
 impl<L: Link> Endpoint<L> {
+    /// A call is over, or the handling of a packet or an event: what waits for peers that were found to be gone in it
+    /// ends. This is the one place for that, so nothing else has to expect that an operation, a stream or a queue is
+    /// gone because something was sent meanwhile.
+    #[inline(always)]
+    pub(super) fn end_losses(&mut self) {
+        if self.port.egress.attention.has_losses() {
+            self.handle_losses();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn handle_losses(&mut self) {
+        while let Some(peer) = self.port.egress.poll_overdrawn() {
+            self.port.quarantine(peer, "it sends without waiting for credits while its own mailbox is full");
+        }
+        while let Some(Loss { peer, name, is_quarantined }) = self.port.presence.next_loss() {
+            match is_quarantined {
+                true => self.lose_peer(peer, &name, false),
+                false => self.handle_unreachable(peer, &name),
+            }
+        }
+        self.port.egress.attention.end_losses();
+    }
+
     /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
     /// retrieved, and may be received; its departure, which the link reports behind that, ends the rest.
     #[cold]
     pub(super) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
-        self.presence.give_up(peer);
-        self.deferral.rooms.lose_peer(peer);
-        for message in self.egress.abandon(peer) {
-            self.fail_notice(message.into_notice(), name);
+        self.port.presence.give_up(peer);
+        self.sends.lose_room(peer);
+        for message in self.port.egress.abandon(peer) {
+            self.port.fail_notice(message.into_notice(), name);
         }
-        self.rma.requests.lose_peer(peer);
-        for key in self.bulk.sends_to(peer) {
-            self.lose_send(key, name);
-        }
-        for key in self.rma.operations.of_peer(peer) {
-            self.give_up_operation(key, Failure::PeerLost { peer: name.to_owned() });
-        }
+        self.sends.lose_peer(&mut self.port, peer, name);
+        self.rma.lose_peer(&mut self.port, peer, name);
         if self.fences.are_raised() {
-            self.fail_fenced(Target::Peer(peer), &Failure::PeerLost { peer: name.to_owned() });
+            let failure = Failure::PeerLost { peer: name.to_owned() };
+            self.fences.fail(&mut self.port, &mut self.sends, Target::Peer(peer), &failure);
         }
     }
 
     /// Ends everything that waits for `peer`.
     pub(super) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
-        self.presence.lose(peer, Lost { name: name.to_owned(), orderly });
-        let sink = self.assembly.end(peer);
+        self.port.presence.lose(peer, Lost { name: name.to_owned(), orderly });
         self.handle_unreachable(peer, name);
-        self.egress.lose_peer(peer);
-        self.deferral.rooms.lose_peer(peer);
-        self.deferral.windows.lose_peer(peer);
-        self.lose_inbound(peer, sink, name);
-        for received in self.sequence.lose_peer(peer) {
-            self.report_received(received);
-        }
-        for key in self.bulk.pulls.of_peer(peer) {
-            self.lose_pull(key, name);
-        }
-        for (queue, receive) in self.matching.lose_peer(Target::Peer(peer), name, !orderly) {
-            let failure = Failure::PeerLost { peer: name.to_owned() };
-            self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
-        }
-    }
-
-    /// Ends a pull whose peer is gone; there is nobody to tell.
-    fn lose_pull(&mut self, key: Key, peer: &str) {
-        if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.pulls.end(key, false, self.now) {
-            self.forget_stored(remote.peer, remote.kept());
-            let failure = Failure::PeerLost { peer: peer.to_owned() };
-            let ending = Ending::Receive { active, envelope, queue, failure };
-            self.end_after_transfers(TransferOwner::Pull(key), remote.peer, ending);
-        }
-    }
-
-    /// The message that was under way from the peer will never be whole.
-    fn lose_inbound(&mut self, peer: PeerId, sink: Sink<L::Buffer>, name: &str) {
-        match sink {
-            Sink::Receive(active, envelope, queue) => {
-                self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer: name.to_owned() });
-            }
-            Sink::Store(at, queue) => {
-                if let Some(unexpected) = self.matching.of(queue).take_at(at) {
-                    self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
-                    self.forget_stored(peer, unexpected.cost);
-                }
-            }
-            Sink::Idle | Sink::Control(_) | Sink::Piece(..) | Sink::ReadData(..) | Sink::Discard => {}
-        }
-    }
-
-    /// What a lost peer had stored here is stored no longer. There is nobody to give the room to.
-    fn forget_stored(&mut self, peer: PeerId, cost: u32) {
-        if cost > 0 {
-            self.deferral.windows.leave(self.link.counters(), peer, cost);
-            self.deferral.windows.shrink(peer);
-            self.deferral.windows.review(self.link.counters(), peer, false, |_, _| None);
-        }
+        self.port.egress.lose_peer(peer);
+        self.inbound.lose_messages(&mut self.port, peer, name);
+        self.pulls.lose_peer(&mut self.port, &mut self.inbound, peer, name);
+        self.inbound.lose_receives(&mut self.port, peer, name, orderly);
     }
 
     /// The link says that a peer is gone, and that all it sent has been retrieved.
     pub(super) fn handle_departure(&mut self, departure: Departure) {
         let peer = departure.peer;
         if !departure.orderly {
-            self.count(Counter::PeersDied, 1);
-            if let Some(identity) = self.link.identity(peer) {
-                self.link.note_death(identity);
+            self.port.count(Counter::PeersDied, 1);
+            if let Some(identity) = self.port.link.identity(peer) {
+                self.port.link.note_death(identity);
             }
         }
         self.lose_peer(peer, &departure.name, departure.orderly);
-        self.presence.depart(peer);
+        self.port.presence.depart(peer);
     }
 
     /// Gives the places of those departed peers back of which no message is stored any more and no completion waits for
@@ -113,74 +85,32 @@ impl<L: Link> Endpoint<L> {
     /// receive memory pays for: whoever does not receive what departed peers have sent keeps no newcomer out.
     #[cold]
     pub(super) fn release_departed(&mut self) {
-        if !self.ended.left().is_empty() {
+        if !self.port.ended.left().is_empty() {
             return;
         }
-        for _ in 0..self.presence.departed().min(LOOKS_MOST) {
-            let Some(peer) = self.presence.next_departed() else { break };
-            if self.presence.is_record(peer) {
-                self.end_record(peer);
-            } else if self.bulk.transfers.holds_any_of(peer) {
-                self.presence.depart(peer);
-            } else if !self.matching.has_stored_from(Target::Peer(peer)) {
+        for _ in 0..self.port.presence.departed().min(LOOKS_MOST) {
+            let Some(peer) = self.port.presence.next_departed() else { break };
+            if self.port.presence.is_record(peer) {
+                self.inbound.end_record(&mut self.port, peer);
+            } else if self.port.transfers.holds_any_of(peer) {
+                self.port.presence.depart(peer);
+            } else if !self.inbound.has_stored_from(Target::Peer(peer))
+                || (self.port.link.lacks_places() && self.inbound.begin_record(&mut self.port, peer))
+            {
                 self.release_peer(peer);
-            } else if !self.link.lacks_places() || !self.record_peer(peer) {
-                self.presence.depart(peer);
+            } else {
+                self.port.presence.depart(peer);
             }
         }
     }
 
-    /// Keeps a record of a departed peer for its stored messages, and gives its place back. Returns whether receive
-    /// memory pays for that.
-    fn record_peer(&mut self, peer: PeerId) -> bool {
-        let record = self.presence.next_record();
-        let is_paid = self.deferral.windows.begin_record(peer, record);
-        if is_paid {
-            self.presence.begin_record(peer);
-            self.matching.move_source(Target::Peer(peer), Target::Peer(record));
-            self.link.begin_record(peer, record);
-            self.release_peer(peer);
-        }
-        is_paid
-    }
-
-    /// A stored message of a peer that has a record is stored no longer. The record goes with the last one, once no
-    /// completion can name it.
-    #[cold]
-    pub(super) fn leave_record(&mut self, record: PeerId, cost: u32) {
-        self.deferral.windows.leave_record(self.link.counters(), record, cost);
-        if !self.matching.has_stored_from(Target::Peer(record)) {
-            self.presence.depart(record);
-        }
-    }
-
-    fn end_record(&mut self, record: PeerId) {
-        self.matching.forget_peer(Target::Peer(record));
-        self.deferral.windows.end_record(record);
-        self.presence.end_record(record);
-        self.link.end_record(record);
-    }
-
     fn release_peer(&mut self, peer: PeerId) {
-        let source = Target::Peer(peer);
-        self.matching.forget_peer(source);
-        self.deferral.windows.release(peer);
-        self.deferral.rooms.release(peer);
-        self.assembly.release(peer);
-        self.rma.requests.lose_peer(peer);
-        self.egress.release(peer);
-        self.bulk.release(peer);
+        self.inbound.release(peer);
+        self.sends.release(peer);
+        self.rma.release(peer);
+        self.port.egress.release(peer);
         self.looks.release(peer);
-        self.presence.release(peer);
-        self.link.release(peer);
-    }
-
-    /// A peer has done what no correct peer does and what would take our memory: from now on it counts as lost.
-    #[cold]
-    pub(super) fn quarantine(&mut self, peer: PeerId, why: &str) {
-        self.egress.attention.raise();
-        self.count(Counter::PeersQuarantined, 1);
-        let name = self.link.quarantine(peer);
-        self.lose_peer(peer, &format!("{name} (quarantined: {why})"), false);
+        self.port.presence.release(peer);
+        self.port.link.release(peer);
     }
 }

@@ -5,28 +5,27 @@ use crate::assembly::{Sink, write_clipped};
 use crate::collections::slab::Key;
 use crate::counter::Counter;
 use crate::link::Link;
-use crate::malformed::Malformed;
-use crate::matching::{Stored, Unexpected};
-use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
+use crate::malformed::{Handled, Malformed};
+use crate::wire::{Eager, Message, Note, Piece, ReadData};
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
     /// A packet of one slot has come.
     #[inline(always)]
     pub(super) fn handle_packet(&mut self, from: PeerId, packet: &Packet) {
-        if from.0 >= self.config.flow.peers {
-            return self.count(Counter::Violations, 1);
+        if from.0 >= self.port.config.flow.peers {
+            return self.port.count(Counter::Violations, 1);
         }
         // Credits that it has brought.
-        let gained = match self.egress.handle_retrieved(from, packet) {
+        let gained = match self.port.egress.handle_retrieved(from, packet) {
             Ok(gained) => gained,
-            Err(_) => return self.count(Counter::Violations, 1),
+            Err(_) => return self.port.count(Counter::Violations, 1),
         };
         if packet.header.kind() == PacketKind::Data {
             let handled = self.handle_data(from, packet);
             self.judge(from, handled);
         } else {
-            self.egress.attention.raise();
+            self.port.egress.attention.raise();
         }
         self.end_packet(from, gained);
     }
@@ -34,10 +33,10 @@ impl<L: Link> Endpoint<L> {
     /// What was retrieved has been handled: control packets leave, and what waited for the credits that it brought.
     #[inline(always)]
     fn end_packet(&mut self, from: PeerId, gained: u32) {
-        self.egress.flush_control(&mut self.link, self.now);
-        self.quarantine_overdrawn();
-        if gained > 0 && self.egress.wants_credits(from) {
-            self.egress.attention.raise();
+        self.port.egress.flush_control(&mut self.port.link, self.port.now);
+        self.end_losses();
+        if gained > 0 && self.port.egress.wants_credits(from) {
+            self.port.egress.attention.raise();
             self.resume(from);
         }
     }
@@ -45,23 +44,23 @@ impl<L: Link> Endpoint<L> {
     /// A packet of several slots: each has cost a credit, and credits may ride on the last. To messages it is two
     /// packets, the first slot and the rest.
     pub(super) fn handle_long_packet(&mut self, from: PeerId, first: &Packet) {
-        let mut rest = self.assembly.take_rest();
+        let mut rest = self.inbound.assembly().take_rest();
         // All slots are read before anything is said to their sender.
-        let last = self.link.retrieve_following(&first.header, &mut rest);
-        match last.filter(|_| from.0 < self.config.flow.peers && first.header.begins_long_packet()) {
+        let last = self.port.link.retrieve_following(&first.header, &mut rest);
+        match last.filter(|_| from.0 < self.port.config.flow.peers && first.header.begins_long_packet()) {
             Some(last) => {
                 let length = (first.header.slots() as usize - 2) * PAYLOAD_BYTES + last.header.length();
                 self.handle_slots(from, first, &rest.as_flattened()[..length], &last);
             }
-            None => self.count(Counter::Violations, 1),
+            None => self.port.count(Counter::Violations, 1),
         }
-        self.assembly.return_rest(rest);
+        self.inbound.assembly().return_rest(rest);
     }
 
     fn handle_slots(&mut self, from: PeerId, first: &Packet, rest: &[u8], last: &Packet) {
-        let gained = match self.egress.handle_retrieved_long(from, first.header.slots(), last) {
+        let gained = match self.port.egress.handle_retrieved_long(from, first.header.slots(), last) {
             Ok(gained) => gained,
-            Err(_) => return self.count(Counter::Violations, 1),
+            Err(_) => return self.port.count(Counter::Violations, 1),
         };
         let handled = self.handle_data(from, first).and_then(|()| self.handle_next(from, rest));
         self.judge(from, handled);
@@ -70,7 +69,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A data packet was retrieved.
     #[inline(always)]
-    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) -> Result<(), Malformed> {
+    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) -> Handled {
         let payload = &packet.payload[..packet.header.length()];
         match packet.header.message() {
             0 => self.handle_next(from, payload),
@@ -80,26 +79,26 @@ impl<L: Link> Endpoint<L> {
 
     /// What no correct peer sends counts as a violation.
     #[inline]
-    pub(super) fn judge(&mut self, from: PeerId, handled: Result<(), Malformed>) {
-        if handled.is_err() && !self.presence.is_given_up(from) {
-            self.count(Counter::Violations, 1);
+    pub(super) fn judge(&mut self, from: PeerId, handled: Handled) {
+        if handled.is_err() && !self.port.presence.is_given_up(from) {
+            self.port.count(Counter::Violations, 1);
         }
     }
 
     #[inline(always)]
-    fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+    fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Handled {
         let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
         let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
-        self.assembly.check_first(from, length, rest.len())?;
-        self.begin_eager(from, head, length, rest)
+        self.inbound.assembly().check_first(from, length, rest.len())?;
+        self.inbound.begin_eager(&mut self.port, from, head, length, rest)
     }
 
     /// The first packet of a message that is not eager.
     #[inline(never)]
-    fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
-        self.egress.attention.raise();
+    fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Handled {
+        self.port.egress.attention.raise();
         let (head, length, rest) = Message::parse(kind, payload).ok_or(Malformed)?;
-        self.assembly.check_first(from, length, rest.len())?;
+        self.inbound.assembly().check_first(from, length, rest.len())?;
         if rest.len() == length {
             return self.handle_control(from, &head, rest);
         }
@@ -108,114 +107,119 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A message of several packets begins that is not eager.
-    fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Result<(), Malformed> {
+    fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Handled {
         let sink = match head {
             Message::Piece(Piece { pull, position }) => {
-                Sink::Piece(Key(pull), self.bulk.pulls.admit(from, Key(pull), position, length)?)
+                Sink::Piece(Key(pull), self.pulls.admit(from, Key(pull), position, length)?)
             }
             Message::ReadData(ReadData { operation, position }) => {
-                let at = self.rma.operations.admit(from, Key(operation), position, length)?;
+                let at = self.rma.admit_read_data(from, Key(operation), position, length)?;
                 Sink::ReadData(Key(operation), at)
             }
-            head if length <= LARGEST_CONTROL_BYTES => {
-                self.egress.attention.begin();
-                self.assembly.begin_control(from, head, length);
+            head if length <= self.port.limits.control.bytes() => {
+                self.inbound.assembly().begin_control(&mut self.port.egress.attention, from, head, length);
                 return Ok(());
             }
             _ => return Err(Malformed),
         };
-        self.begin_assembly(from, sink, length, 0);
+        self.inbound.assembly().begin(&mut self.port.egress.attention, from, sink, length, 0);
         Ok(())
     }
 
     /// The next part of the message under way from `from`.
     #[inline(never)]
-    fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Result<(), Malformed> {
-        let (offset, is_last, sink) = self.assembly.advance(from, part.len())?;
+    fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Handled {
+        let (offset, is_last, sink) = self.inbound.assembly().advance(from, part.len())?;
         if !matches!(sink, Sink::Receive(..)) {
-            self.egress.attention.raise();
+            self.port.egress.attention.raise();
         }
         match sink {
             Sink::Idle | Sink::Discard => {}
-            Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
-            Sink::Control(_) => self.assembly.keep(from, part),
+            Sink::Receive(matched) => write_clipped(&mut matched.active.buffer, offset, part),
+            Sink::Control(_) => self.inbound.assembly().keep(from, part),
             Sink::Store(at, queue) => {
-                let stored = self.matching.of(*queue).stored_mut(*at);
-                if let Some(Unexpected { stored: Stored::Here(payload), envelope, .. }) = stored {
-                    payload.append(part, envelope.length);
-                }
+                let (at, queue) = (*at, *queue);
+                self.inbound.append(at, queue, part);
             }
             Sink::Piece(key, start) => {
                 let (key, at) = (*key, *start + offset);
-                self.place_piece(key, at, part);
+                self.pulls.place_piece(key, at, part);
             }
             Sink::ReadData(key, start) => {
                 let (key, at) = (*key, *start + offset);
-                self.place_read_data(key, at, part);
+                self.rma.place_read_data(key, at, part);
             }
         }
         if is_last { self.end_inbound(from) } else { Ok(()) }
     }
 
     /// The message under way from `from` is complete.
-    fn end_inbound(&mut self, from: PeerId) -> Result<(), Malformed> {
-        match self.assembly.end(from) {
-            Sink::Receive(active, envelope, queue) => self.complete_receive(active, &envelope, queue),
+    fn end_inbound(&mut self, from: PeerId) -> Handled {
+        match self.inbound.assembly().end(from) {
+            Sink::Receive(matched) => self.inbound.complete_receive(&mut self.port, matched),
             Sink::Control(head) => {
-                let scratch = self.assembly.take_scratch(from);
+                let scratch = self.inbound.assembly().take_scratch(from);
                 let handled = self.handle_control(from, &head, &scratch);
-                self.assembly.return_scratch(from, scratch);
+                self.inbound.assembly().return_scratch(from, scratch);
                 return handled;
             }
-            Sink::Piece(key, _) => self.finish_piece(key),
+            Sink::Piece(key, _) => self.pulls.finish_piece(&mut self.port, &mut self.inbound, key),
             Sink::Idle | Sink::Store(..) | Sink::ReadData(..) | Sink::Discard => {}
         }
         Ok(())
     }
 
     /// A message of one of our own kinds is complete.
-    fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Result<(), Malformed> {
+    fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Handled {
         match head {
-            Message::Carried(head) => self.handle_carried(from, head),
-            Message::RequestToSend(head) => self.handle_request_to_send(from, head, body),
+            Message::Carried(head) => self.inbound.handle_carried(&mut self.port, from, head),
+            Message::RequestToSend(head) => {
+                self.pulls.handle_request_to_send(&mut self.port, &mut self.inbound, from, head, body)
+            }
             Message::Piece(piece) => {
                 let key = Key(piece.pull);
-                let at = self.bulk.pulls.admit(from, key, piece.position, body.len())?;
-                self.place_piece(key, at, body);
-                self.finish_piece(key);
+                let at = self.pulls.admit(from, key, piece.position, body.len())?;
+                self.pulls.place_piece(key, at, body);
+                self.pulls.finish_piece(&mut self.port, &mut self.inbound, key);
                 Ok(())
             }
-            Message::BouncedPiece(piece) => self.handle_bounced_piece(from, piece),
-            Message::Write(write) => self.handle_write(from, write, body),
-            Message::Read(read) => self.handle_read(from, read),
+            Message::BouncedPiece(piece) => {
+                self.pulls.handle_bounced_piece(&mut self.port, &mut self.inbound, from, piece)
+            }
+            Message::Write(write) => self.rma.handle_write(&mut self.port, from, write, body),
+            Message::Read(read) => self.rma.handle_read(&mut self.port, from, read),
             Message::ReadData(data) => {
                 let key = Key(data.operation);
-                let at = self.rma.operations.admit(from, key, data.position, body.len())?;
-                self.place_read_data(key, at, body);
+                let at = self.rma.admit_read_data(from, key, data.position, body.len())?;
+                self.rma.place_read_data(key, at, body);
                 Ok(())
             }
-            Message::Atomic(atomic) => self.handle_atomic(from, atomic, body),
-            Message::WriteNotice(notice) => self.handle_write_notice(from, notice),
-            Message::DeferralNotice(_) => self.handle_deferral_notice(from, body),
-            Message::Offer(offer) => self.handle_offer(from, offer, body),
+            Message::Atomic(atomic) => self.rma.handle_atomic(&mut self.port, from, atomic, body),
+            Message::WriteNotice(notice) => self.rma.handle_write_notice(&mut self.port, from, notice),
+            Message::DeferralNotice(_) => {
+                self.inbound.handle_deferral_notice(&mut self.port, &mut self.pulls, from, body)
+            }
+            Message::Offer(offer) => self.inbound.handle_offer(&mut self.port, &mut self.pulls, from, offer, body),
             Message::Note(note) => self.handle_note(from, note, body),
             Message::Eager(_) => Err(Malformed),
         }
     }
 
-    fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Result<(), Malformed> {
+    fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Handled {
         match note {
-            Note::ClearToSend(clear) => self.handle_clear_to_send(from, clear),
-            Note::Finished(finished) => self.handle_finished(from, finished),
-            Note::Reply(reply) => self.handle_reply(from, reply, body),
-            Note::BounceCopied(copied) => self.handle_bounce_copied(from, copied),
-            Note::Acknowledged(_) => self.handle_acknowledged(from),
-            Note::Room(room) => self.handle_room(from, *room),
-            Note::Query(query) => self.handle_query(from, query),
-            Note::NoMatch(_) => self.handle_no_match(from),
-            Note::Decline(decline) => self.handle_decline(from, Key(decline.send)),
-            Note::Accept(accept) => self.handle_accept(from, Key(accept.send)),
-            Note::Written(written) => self.handle_written(from, Key(written.pull)),
+            Note::ClearToSend(clear) => self.sends.handle_clear_to_send(&mut self.port, from, clear),
+            Note::Finished(finished) => self.sends.handle_finished(&mut self.port, from, finished),
+            Note::Reply(reply) => self.rma.handle_reply(&mut self.port, from, reply, body),
+            Note::BounceCopied(copied) => self.sends.handle_bounce_copied(&mut self.port, from, copied),
+            Note::Acknowledged(_) => self.sends.handle_acknowledged(&mut self.port, from),
+            Note::Room(room) => self.sends.handle_room(&mut self.port, from, *room),
+            Note::Query(query) => self.sends.handle_query(&mut self.port, from, query),
+            Note::NoMatch(_) => self.inbound.handle_no_match(&mut self.port, from),
+            Note::Decline(decline) => self.sends.handle_decline(&mut self.port, from, Key(decline.send)),
+            Note::Accept(accept) => self.sends.handle_accept(&mut self.port, from, Key(accept.send)),
+            Note::Written(written) => {
+                self.pulls.handle_written(&mut self.port, &mut self.inbound, from, Key(written.pull))
+            }
         }
     }
 }

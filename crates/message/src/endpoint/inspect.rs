@@ -1,10 +1,10 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
 use super::Endpoint;
-use crate::egress::{Backlog, WaitingNote};
+use crate::egress::{Backlog, WaitingControl, WaitingNote};
 use crate::link::Link;
 use crate::memory::Memory;
-use tidegate_flow::{Control, PeerId};
+use tidegate_flow::PeerId;
 
 /// The windows between an endpoint and one peer, in both directions (rule W1 in `deferral`). In bytes, unless said
 /// otherwise.
@@ -73,9 +73,9 @@ impl BacklogInspection {
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
-        let backlog = self.egress.inspect_backlog(peer);
-        let (window, base) = (self.deferral.windows.inspect(peer), self.deferral.windows.limits());
-        let refused = self.egress.refused(peer) as usize;
+        let backlog = self.port.egress.inspect_backlog(peer);
+        let (window, base) = (self.inbound.windows().inspect(peer), self.port.limits);
+        let refused = self.port.egress.refused(peer) as usize;
         BacklogInspection {
             messages: backlog.map_or(0, Backlog::messages),
             notes: backlog.map_or(0, Backlog::notes),
@@ -84,34 +84,34 @@ impl<L: Link> Endpoint<L> {
                 most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base),
             },
             read_bytes: Share {
-                taken: self.rma.requests.read_bytes(peer),
+                taken: self.rma.requests().read_bytes(peer),
                 most: Memory::<L::Buffer>::read_memory(base),
             },
             answer_bytes: Share {
                 taken: backlog.map_or(0, Backlog::answer_bytes),
-                most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY,
+                most: Memory::<L::Buffer>::answer_message_memory(base.control),
             },
             // All peers share one queue, which has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
-                taken: 2 * refused * size_of::<Control>(),
-                most: Memory::<L::Buffer>::control_memory(&self.config.flow),
+                taken: refused * WaitingControl::BYTES,
+                most: Memory::<L::Buffer>::control_memory(&self.port.config.flow),
             },
-            requests: self.rma.requests.waiting(peer),
-            unanswered: self.rma.requests.unanswered(peer),
-            unanswered_most: self.deferral.rooms.limits(peer).answers,
+            requests: self.rma.requests().waiting(peer),
+            unanswered: self.rma.requests().unanswered(peer),
+            unanswered_most: self.sends.show_rooms().limits(peer).answers,
             control: refused,
         }
     }
 
     /// How the windows between us and `peer` stand. Takes time in proportion to the sends that are outstanding.
     pub fn inspect_window(&self, peer: PeerId) -> WindowInspection {
-        let window = self.deferral.windows.inspect(peer);
+        let window = self.inbound.windows().inspect(peer);
         WindowInspection {
-            room: self.deferral.rooms.room(peer),
+            room: self.sends.show_rooms().room(peer),
             window: window.bytes,
             stored: window.stored,
             freed: window.freed,
-            deferred: self.bulk.deferred_to(peer),
+            deferred: self.sends.kept().deferred_to(peer),
             dropped: window.dropped,
             querying: window.is_querying,
         }
@@ -119,11 +119,11 @@ impl<L: Link> Endpoint<L> {
 
     /// Bytes of our receive memory that belong to no window.
     pub fn inspect_spare(&self) -> usize {
-        self.deferral.windows.spare()
+        self.inbound.windows().spare()
     }
 
     /// How often a stream of bulk data was looked at so far, whether it could send a piece or not.
     pub fn inspect_stream_looks(&self) -> u64 {
-        self.bulk.streams.looks()
+        self.sends.streaming().looks()
     }
 }

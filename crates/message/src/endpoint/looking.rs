@@ -18,16 +18,16 @@ impl<L: Link> Endpoint<L> {
     /// as old as the first look that has seen it: so look every few milliseconds, when there is nothing else to do.
     pub fn look(&mut self, now: Instant, open: &mut Open) {
         self.tell_time(now);
-        let now = self.now;
+        let now = self.port.now;
         open.now = now;
-        open.peers_delayed = self.egress.peers_delayed();
-        open.is_pressed = self.deferral.windows.is_pressed();
+        open.peers_delayed = self.port.egress.peers_delayed();
+        open.is_pressed = self.inbound.windows().is_pressed();
         self.look_at_receives(now, open);
         self.look_at_unexpected(now, open);
         self.look_at_sends(now, open);
         open.waits.clear();
-        self.egress.tell_waits(&mut open.waits);
-        self.deferral.rooms.tell_waits(&mut open.waits);
+        self.port.egress.tell_waits(&mut open.waits);
+        self.sends.show_rooms().tell_waits(&mut open.waits);
         self.looks.waits.tell(&mut open.waits);
     }
 
@@ -41,7 +41,7 @@ impl<L: Link> Endpoint<L> {
             };
             receives.push(OpenReceive { from: pattern.from, space, bytes, since, is_arriving: false, is_probe });
         };
-        self.matching.show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
+        self.inbound.matching().show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
             push(queue, pattern, bytes, ages.see(number.0, now), false);
         });
         ages.end_look();
@@ -49,9 +49,9 @@ impl<L: Link> Endpoint<L> {
         if let Some((queue, pattern, since)) = probe {
             push(queue, &pattern, 0, since, true);
         }
-        let pulls = &self.bulk.pulls;
+        let pulls = self.pulls.under_way();
         let (under_way, places) = (pulls.len(), pulls.places());
-        open.receives_in_all = self.matching.posted() + under_way + usize::from(probe.is_some());
+        open.receives_in_all = self.inbound.matching().posted() + under_way + usize::from(probe.is_some());
         self.looks.pulls.retain(|key, _| pulls.get(*key).is_some());
         let from = turn(&mut self.looks.next_pull, places);
         for (key, _) in pulls.some(from, PLACES_PER_LOOK) {
@@ -70,7 +70,7 @@ impl<L: Link> Endpoint<L> {
     fn look_at_unexpected(&mut self, now: Instant, open: &mut Open) {
         let (unexpected, ages) = (&mut open.unexpected, &mut self.looks.unexpected);
         unexpected.clear();
-        self.matching.show_unexpected(OPEN_MOST, |queue, number, envelope| {
+        self.inbound.matching().show_unexpected(OPEN_MOST, |queue, number, envelope| {
             let since = ages.see((is_tagged(queue), number), now);
             let (from, space) = (envelope.source, queue.space(envelope.tag));
             unexpected.push(OpenMessage { from, space, bytes: envelope.length, since });
@@ -78,20 +78,20 @@ impl<L: Link> Endpoint<L> {
         ages.end_look();
         unexpected.sort_by_key(|message| message.since);
         unexpected.truncate(OPEN_MOST);
-        open.unexpected_in_all = self.matching.unexpected();
+        open.unexpected_in_all = self.inbound.matching().unexpected();
     }
 
     fn look_at_sends(&mut self, now: Instant, open: &mut Open) {
-        let (egress, bulk) = (&self.egress, &self.bulk);
+        let (egress, kept) = (&self.port.egress, self.sends.kept());
         self.looks.sends.retain(|name, seen| match *name {
             SendName::Held(peer, number) => egress.holds(peer, number),
-            SendName::Kept(key) => bulk
+            SendName::Kept(key) => kept
                 .send(key)
                 .is_some_and(|send| (send.peer, send.space, send.length) == (seen.to, seen.space, seen.bytes)),
         });
         let mut announced = BTreeMap::new();
         let mut next_lane = self.looks.next_lane;
-        self.egress.show_held(&mut next_lane, |to, number, waits_for, held| match held {
+        self.port.egress.show_held(&mut next_lane, |to, number, waits_for, held| match held {
             Held::Announcement(key) => _ = announced.insert(key, waits_for),
             Held::Send(space, bytes) => {
                 let seen = SeenSend { to, space, bytes, since: now, waits_for };
@@ -99,15 +99,15 @@ impl<L: Link> Endpoint<L> {
             }
         });
         self.looks.next_lane = next_lane;
-        let from = turn(&mut self.looks.next_kept, self.bulk.send_places());
+        let from = turn(&mut self.looks.next_kept, kept.send_places());
         let known = self.looks.sends.keys().filter_map(|name| match *name {
             SendName::Kept(key) => Some(key),
             SendName::Held(..) => None,
         });
         let mut keys: Vec<_> = known.collect();
-        keys.extend(self.bulk.some_sends(from, PLACES_PER_LOOK).map(|(key, _)| key));
+        keys.extend(kept.some_sends(from, PLACES_PER_LOOK).map(|(key, _)| key));
         for key in keys {
-            let Some(send) = self.bulk.send(key) else { continue };
+            let Some(send) = kept.send(key) else { continue };
             let waits_for = match announced.get(&key) {
                 _ if send.deferred.is_some() => WaitCause::Window,
                 Some(&cause) => cause,
@@ -118,7 +118,7 @@ impl<L: Link> Endpoint<L> {
         }
         let oldest = self.looks.oldest_sends();
         self.looks.note_pulls(&oldest, now);
-        open.sends_in_all = self.egress.held_sends() + self.bulk.sends() + self.fences.waiting();
+        open.sends_in_all = self.port.egress.held_sends() + self.sends.outstanding() + self.fences.waiting();
         open.sends.clear();
         open.sends.extend(oldest.iter().take(OPEN_MOST).map(|&SeenSend { to, space, bytes, since, waits_for }| {
             OpenSend { to: Target::Peer(to), space, bytes, since, waits_for }

@@ -1,65 +1,42 @@
 //! The endpoint: the parts, and what wires them.
 //!
-//! The parts ([`Egress`], [`Matching`], [`Deferral`], [`Bulk`], [`Rma`], [`Assembly`], [`Presence`]) know nothing of
-//! each other, nor of this. Each file here says what follows in one part from what has happened in another. They have a
-//! direction; from below:
+//! The parts ([`Inbound`], [`Pulling`], [`Sends`], [`Rma`], [`Fences`]) are lent the [`Port`] with each
+//! call, and see nothing of each other's insides. Each file here says which of them is called when, from the
+//! application's calls, from packets, and from what another one has returned. They have a direction; from below:
 //!
-//! - `fencing`, `ending`, `departure`: operations wait for earlier ones to the same target, and end; peers are lost.
-//! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
-//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
-//!   messages and receives meet.
-//! - `requesting`, `remote`, `atomics`: remote operations.
-//! - `choosing`, `starting`: by which way messages leave, and what has waited behind a fence.
+//! - `departure`: peers are lost.
+//! - `starting`: operations wait for earlier ones to the same target, and start.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
-mod announcing;
-mod atomics;
-mod carrying;
-mod choosing;
 mod closing;
-mod deferring;
-mod delivering;
 mod departure;
 mod dispatch;
-mod eager;
-mod ending;
-mod fencing;
-mod finishing;
 mod inspect;
 mod looking;
-mod loopback;
-mod peek;
 mod progress;
-mod pulling;
-mod querying;
-mod remote;
-mod requesting;
 mod resuming;
-mod sending;
 mod starting;
-mod streaming;
 mod submit;
-mod window;
-mod writing;
 
-use crate::assembly::{Assembly, Sink};
-use crate::bulk::Bulk;
-use crate::completion::{Completion, Ended};
+use crate::completion::Completion;
 use crate::counter::Counter;
-use crate::deferral::{Deferral, Pressure, Rooms, Windows};
+use crate::deferral::{Pressure, Windows};
 use crate::egress::Egress;
 use crate::fence::Fences;
+use crate::inbound::Inbound;
 use crate::link::Link;
 use crate::looks::Looks;
-use crate::matching::Matching;
 use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{EndpointConfig, TryAgain};
+use crate::port::Port;
 use crate::presence::Presence;
+use crate::pulls::Pulling;
 use crate::rma::Rma;
-use crate::sequence::Sequence;
+use crate::sends::Sends;
+use crate::turns::Turns;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
-use tidegate_flow::{ConfigError, FlowControl, Instant, PAYLOAD_BYTES, PeerId};
+use tidegate_flow::{ConfigError, FlowControl, PAYLOAD_BYTES, PeerId};
 
 pub use inspect::{BacklogInspection, Share, WindowInspection};
 
@@ -70,20 +47,14 @@ pub use inspect::{BacklogInspection, Share, WindowInspection};
 /// returns. Messages to one peer keep their order. Nothing blocks; nothing moves but inside these calls.
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
-    link: L,
-    egress: Egress<L::Buffer>,
-    config: EndpointConfig,
-    assembly: Assembly<L::Buffer>,
-    matching: Matching<L::Buffer>,
-    bulk: Bulk<L::Buffer>,
-    presence: Presence,
-    rma: Rma<L::Buffer>,
-    ended: Ended,
-    sequence: Sequence<L::Buffer>,
-    deferral: Deferral,
+    port: Port<L>,
+    inbound: Inbound<L>,
+    pulls: Pulling<L>,
+    sends: Sends<L>,
+    rma: Rma<L>,
     fences: Fences<L::Buffer>,
     looks: Looks,
-    now: Instant,
+    turns: Turns,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
     sends_most: usize,
     /// How many completions may wait to be taken for one more receive to be accepted.
@@ -103,13 +74,11 @@ impl<L: Link> Endpoint<L> {
     /// What the tables of peers take when all of so many peers talk, what is kept of dropped envelopes included. Each
     /// allocates the state of a peer at the first contact with it.
     const fn table_bytes(peers: u32) -> usize {
-        Assembly::<L::Buffer>::bytes_most(peers)
-            + Rma::<L::Buffer>::bytes_most(peers)
+        Inbound::<L>::bytes_most(peers)
+            + Rma::<L>::bytes_most(peers)
             + Egress::<L::Buffer>::bytes_most(peers)
-            + Rooms::bytes_most(peers)
-            + Windows::bytes_most(peers)
             + Presence::bytes_most(peers)
-            + Bulk::<L::Buffer>::bytes_most(peers)
+            + Sends::<L>::bytes_most(peers)
     }
 
     /// What memory of ours is fixed besides mailbox and messages.
@@ -125,7 +94,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
     pub fn poll_pressure(&mut self) -> Option<Pressure> {
-        self.deferral.windows.poll_pressure()
+        self.inbound.poll_pressure()
     }
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
@@ -134,7 +103,7 @@ impl<L: Link> Endpoint<L> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
         let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
-        link.tell_window(limits.window);
+        link.tell_window(limits.told());
         let peers = config.flow.peers;
         let bookkeeping = flow.bookkeeping_bytes() + Self::table_bytes(peers);
         let counters = link.counters();
@@ -144,92 +113,87 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let bulk = Bulk::new(peers, link.bounce_buffers());
+        let bounce_buffers = link.bounce_buffers();
+        let egress = Egress::new(flow, &config.flow);
         let operations = config.operations;
         Ok(Endpoint {
-            link,
-            egress: Egress::new(flow, &config.flow),
-            config,
-            assembly: Assembly::new(peers),
-            matching: Matching::new(peers),
-            bulk,
-            presence: Presence::new(peers),
+            port: Port::new(link, egress, config, limits),
+            inbound: Inbound::new(peers, windows),
+            pulls: Pulling::new(bounce_buffers.bytes),
+            sends: Sends::new(peers, bounce_buffers),
             rma: Rma::new(peers),
-            ended: Ended::default(),
-            sequence: Sequence::default(),
-            sends_most: operations,
-            receives_most: operations,
-            deferral: Deferral { windows, rooms: Rooms::new(peers) },
             fences: Fences::new(),
             looks: Looks::default(),
-            now: Instant::default(),
+            turns: Turns::default(),
+            sends_most: operations,
+            receives_most: operations,
         })
     }
 
     /// The environment.
     pub fn link(&self) -> &L {
-        &self.link
+        &self.port.link
     }
 
     /// The environment.
     pub fn link_mut(&mut self) -> &mut L {
-        &mut self.link
+        &mut self.port.link
     }
 
     /// A number that changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller has
     /// kept from before may now belong to others.
     #[inline]
     pub fn epoch(&self) -> u32 {
-        self.presence.epoch()
+        self.port.presence.epoch()
     }
 
     /// Credits towards a peer, for display.
     pub fn credits(&self, peer: PeerId) -> u32 {
-        self.egress.credits(peer)
+        self.port.egress.credits(peer)
     }
 
     /// For simulations that begin amid a program instead of at its start: flow control is as though so many packets had
     /// gone to `peer` whose credits have not come back, and so many had come from it whose credits have not been
     /// returned. Returns `false` if that cannot be: there are not so many credits, or some would have been returned.
     pub fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32) -> bool {
-        self.egress.attention.raise();
-        self.egress.begin_amid(peer, sent, received, self.now)
+        self.port.egress.attention.raise();
+        self.port.egress.begin_amid(peer, sent, received, self.port.now)
     }
 
     /// A copy of flow control's state, for displays and checkers of invariants. Allocates.
     pub fn inspect(&self) -> tidegate_flow::Inspection {
-        self.egress.inspect()
+        self.port.egress.inspect()
     }
 
     /// Streams, reads and peers that may have pieces to send.
     fn pieces_left(&self) -> usize {
-        self.bulk.streams.len() + self.rma.requests.turns()
+        self.sends.streaming().len() + self.rma.requests().turns()
     }
 
     /// The next operation that ended.
     #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.ended.pop()
+        self.port.ended.pop()
     }
 
     /// The operations that have ended and that [`poll_completion`](Self::poll_completion) has not returned, for whoever
     /// can do with a look at them.
     #[inline]
     pub fn completions(&self) -> &[Completion] {
-        self.ended.left()
+        self.port.ended.left()
     }
 
     /// Forgets the first so many of them.
     #[inline]
     pub fn forget_completions(&mut self, count: usize) {
-        self.ended.forget(count);
+        self.port.ended.forget(count);
     }
 
     /// Whether peers have departed whose places are not free yet: then take all completions before the next call of
     /// [`progress`](Self::progress), which frees none that a completion may name.
     #[inline]
     pub fn has_departed(&self) -> bool {
-        self.presence.has_departed()
+        self.port.presence.has_departed()
     }
 
     /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not
@@ -243,8 +207,8 @@ impl<L: Link> Endpoint<L> {
     /// that have come in part or are being pulled. What a link has not brought to its peers comes on top
     /// ([`has_unsent`](Self::has_unsent)).
     pub fn has_work_left(&self) -> bool {
-        let own = self.operations_left() + self.bulk.gate.waiting() + self.pieces_left() + self.bulk.pulls.len();
-        own + self.fences.waiting() > 0 || self.assembly.is_under_way() || self.egress.has_any_waiting()
+        let own = self.operations_left() + self.pulls.waiting() + self.pieces_left() + self.pulls.under_way().len();
+        own + self.fences.waiting() > 0 || self.inbound.is_under_way() || self.port.egress.has_any_waiting()
     }
 
     /// The same, for who asks after every call: mostly no call since the last answer has given us anything to do that
@@ -252,10 +216,10 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn leaves_work(&mut self) -> bool {
         debug_assert!(
-            self.egress.attention.has_begun() || !self.has_work_left(),
+            self.port.egress.attention.has_begun() || !self.has_work_left(),
             "something is left, and nobody has said so"
         );
-        self.egress.attention.has_begun() && self.looks_for_work()
+        self.port.egress.attention.has_begun() && self.looks_for_work()
     }
 
     #[cold]
@@ -263,57 +227,49 @@ impl<L: Link> Endpoint<L> {
     fn looks_for_work(&mut self) -> bool {
         let has_work_left = self.has_work_left();
         if !has_work_left {
-            self.egress.attention.end();
+            self.port.egress.attention.end();
         }
         has_work_left
     }
 
-    /// A message of several packets begins, whose first so many bytes have been placed.
-    fn begin_assembly(&mut self, from: PeerId, sink: Sink<L::Buffer>, length: usize, received: usize) {
-        self.egress.attention.begin_elsewhere();
-        self.assembly.begin(from, sink, length, received);
-    }
-
     /// Whether the link copies something for us. [`progress`](Self::progress) helps it, and tells only of the end.
     pub fn has_transfers(&self) -> bool {
-        self.bulk.transfers.running() > 0
+        self.port.transfers.running() > 0
     }
 
     /// Messages that have not left, sends that have not been received, remote operations that are not over, and what
     /// is over but for transfers that cannot be stopped.
     #[inline]
     fn operations_left(&self) -> usize {
-        self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() + self.bulk.transfers.held()
+        self.port.egress.waiting_messages()
+            + self.sends.outstanding()
+            + self.rma.outstanding()
+            + self.port.transfers.held()
     }
 
     #[inline]
     fn check_room(&self) -> Result<(), TryAgain> {
-        if !self.egress.attention.has_begun() {
-            debug_assert!(self.operations_left() == 0 && self.bulk.has_room(), "something has begun");
-            return if self.ended.len() < self.sends_most { Ok(()) } else { Err(TryAgain) };
+        if !self.port.egress.attention.has_begun() {
+            debug_assert!(self.operations_left() == 0 && self.sends.kept().has_room(), "something has begun");
+            return if self.port.ended.len() < self.sends_most { Ok(()) } else { Err(TryAgain) };
         }
-        let outstanding = self.operations_left() + self.ended.len();
-        if outstanding < self.sends_most && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
+        let outstanding = self.operations_left() + self.port.ended.len();
+        if outstanding < self.sends_most && self.sends.kept().has_room() { Ok(()) } else { Err(TryAgain) }
     }
 
     /// Whether one more operation that was accepted before may be started.
     fn has_room(&self) -> bool {
-        self.operations_left() + self.ended.len() < self.config.operations && self.bulk.has_room()
+        self.operations_left() + self.port.ended.len() < self.port.config.operations && self.sends.kept().has_room()
     }
 
     /// Whether new sends and remote operations are refused, for want of a place where their errors could be reported.
     /// Those that were accepted go on.
     pub fn refuse_sends(&mut self, refuse: bool) {
-        self.sends_most = if refuse { 0 } else { self.config.operations };
+        self.sends_most = if refuse { 0 } else { self.port.config.operations };
     }
 
     /// The same for receives.
     pub fn refuse_receives(&mut self, refuse: bool) {
-        self.receives_most = if refuse { 0 } else { self.config.operations };
-    }
-
-    #[inline]
-    fn count(&self, counter: Counter, amount: u64) {
-        self.link.counters().add(counter, amount);
+        self.receives_most = if refuse { 0 } else { self.port.config.operations };
     }
 }

@@ -13,45 +13,42 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn resume(&mut self, to: PeerId) {
         let mut has_left = false;
         loop {
-            match self.egress.send_waiting(&mut self.link, self.now, to) {
+            match self.port.egress.send_waiting(&mut self.port.link, self.port.now, to) {
                 Resumed::Left(message) => {
                     has_left = true;
                     self.note_left(to, &message.head);
-                    self.report_sent(message.into_notice());
+                    self.port.report_sent(message.into_notice());
                 }
                 Resumed::Lost(message, name) => {
-                    self.fail_notice(message.into_notice(), &name);
-                    self.handle_unreachable(to, &name);
+                    self.port.fail_notice(message.into_notice(), &name);
+                    self.port.note_unreachable(to, name);
                     break;
                 }
                 Resumed::Stuck => break,
             }
         }
         if has_left {
-            self.note_progress_to(to);
+            self.port.note_progress_to(to);
         }
-        self.quarantine_overdrawn();
+        self.end_losses();
     }
 
     /// Something that waited has left.
     fn note_left(&mut self, to: PeerId, head: &Message) {
         match head {
-            Message::Note(Note::ClearToSend(clear)) => self.bulk.pulls.note_asked(Key(clear.pull)),
+            Message::Note(Note::ClearToSend(clear)) => self.pulls.note_asked(Key(clear.pull)),
             // More may have become free meanwhile.
-            Message::Note(Note::Room(_)) => self.review(to),
+            Message::Note(Note::Room(_)) => self.inbound.review(&mut self.port, to),
             _ => {}
         }
     }
 
     /// Tries the peers again whose mailbox was full.
     pub(super) fn retry_full(&mut self) {
-        self.egress.retry_control(&mut self.link);
-        self.quarantine_overdrawn();
-        for to in self.egress.take_full() {
-            self.egress.retry(to);
-            if self.deferral.rooms.is_stranger(to) {
-                self.meet_again(to);
-            }
+        self.port.egress.retry_control(&mut self.port.link);
+        for to in self.port.egress.take_full() {
+            self.port.egress.retry(to);
+            self.sends.meet_again(&mut self.port, to);
             self.resume(to);
             if self.fences.are_raised() {
                 self.release_fenced(Target::Peer(to));

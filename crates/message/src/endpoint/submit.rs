@@ -1,16 +1,13 @@
 //! Messages to send, remote operations, and receives to post: where the application comes in.
 
 use super::Endpoint;
-use crate::completion::Failure;
 use crate::egress::Step;
 use crate::envelope::Pattern;
 use crate::fence::Places;
 use crate::link::{Buffer, Link};
-use crate::matching::MatchQueue;
 use crate::memory::Memory;
 use crate::operation::{
-    AtomicRequest, Context, MatchFlags, MultiReceive, Queue, ReadRequest, Receive, Send, Source, Target, TryAgain,
-    WriteRequest,
+    Access, AtomicRequest, Context, MatchFlags, ReadRequest, Receive, Send, Target, TryAgain, WriteRequest,
 };
 use crate::submission::Submission;
 use tidegate_flow::PeerId;
@@ -28,44 +25,55 @@ impl<L: Link> Endpoint<L> {
         let Target::Peer(peer) = to else {
             return self.submit_to_myself(Send { to, space, buffer, data, context, inject, delivery, report });
         };
-        if delivery || !self.deferral.rooms.take_eagerly(peer, length, inject, cost) {
+        if delivery || !self.sends.take_eagerly(peer, length, inject, cost) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_without_taken_room(peer, send);
         }
-        let step = self.send_short(peer, space, data, &buffer);
+        let step = self.port.send_short(peer, space, data, &buffer);
         if step != Some(Step::Sent) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
-            return self.go_on_eagerly(peer, send, step, true);
+            return self.send_not_short(peer, send, step);
         }
-        self.end_short(context, space, length, report);
+        // Of losses only one can have been found: a peer that does not take flow control's packets. Progress handles it.
+        self.port.end_short(context, space, length, report);
         Ok(())
+    }
+
+    /// A message with room that is not short, or has not left because of this.
+    #[inline(never)]
+    fn send_not_short(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) -> Result<(), TryAgain> {
+        let submitted = self.sends.go_on_eagerly(&mut self.port, to, send, step, true);
+        self.end_losses();
+        submitted
     }
 
     /// No room was taken for this message: it wants a receipt, is too long to go eagerly, finds no room in the window,
     /// or its receiver is not known yet.
     #[inline(never)]
     fn send_without_taken_room(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
-        if !self.meet_with_room(to, &send) {
-            return self.send_without_room(to, send);
-        }
-        match self.send_short(to, send.space, send.data, &send.buffer) {
-            Some(Step::Sent) => {
-                self.end_short(send.context, send.space, send.buffer.len(), send.report);
-                Ok(())
-            }
-            step => self.go_on_eagerly(to, send, step, true),
-        }
+        self.port.egress.attention.raise();
+        let submitted = match self.sends.meet_with_room(&mut self.port, to, &send) {
+            false => self.send_without_room(to, send),
+            true => match self.port.send_short(to, send.space, send.data, &send.buffer) {
+                Some(Step::Sent) => {
+                    self.port.end_short(send.context, send.space, send.buffer.len(), send.report);
+                    Ok(())
+                }
+                step => return self.send_not_short(to, send, step),
+            },
+        };
+        self.end_losses();
+        submitted
     }
 
     /// A message to this endpoint itself, unless it has to wait behind a fence.
     #[cold]
     fn submit_to_myself(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         if self.fences.holds(Target::Myself) {
             return self.wait_behind_fence(Target::Myself, Submission::Send(send), false);
         }
-        self.send_to_myself(send);
+        self.inbound.send_to_myself(&mut self.port, send);
         Ok(())
     }
 
@@ -74,53 +82,78 @@ impl<L: Link> Endpoint<L> {
         if self.fences.holds(send.to) {
             return self.wait_behind_fence(send.to, Submission::Send(send), false);
         }
-        if send.inject && self.must_greet(to) {
+        if send.inject && self.sends.must_greet(&mut self.port, to) {
             return Err(TryAgain);
         }
-        self.send_otherwise(to, send);
+        self.sends.send_otherwise(&mut self.port, to, send);
         Ok(())
     }
 
     /// RMA write. All places must be on the same target.
     pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
-        if self.refuses_injected(&write) {
+        if self.sends.refuses_injected(&mut self.port, &write) {
             return Err(TryAgain);
         }
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Write(write));
         }
-        self.start_write(write, true);
+        self.rma.start_write(&mut self.port, self.sends.rooms(), write, true);
+        self.end_losses();
         Ok(())
     }
 
     /// RMA read. All places must be on the same target.
     pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Read(read));
         }
-        self.start_read(read, true);
+        self.rma.start_read(&mut self.port, self.sends.rooms(), read, true);
+        self.end_losses();
         Ok(())
     }
 
     /// Remote atomic. All places must be on the same target.
     pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
         if self.fences.are_raised() {
             return self.submit_in_turn(Submission::Atomic(atomic));
         }
-        self.start_atomic(atomic);
+        self.rma.start_atomic(&mut self.port, self.sends.rooms(), atomic);
+        self.end_losses();
         Ok(())
+    }
+
+    /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link
+    /// that gives direct access publishes the region itself.)
+    pub fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
+        self.port.egress.attention.raise();
+        self.rma.register(key, buffer, access);
+    }
+
+    /// Ends the registration of `key`. Reads of the region that are under way are answered with an error.
+    pub fn deregister(&mut self, key: u64) {
+        self.port.egress.attention.raise();
+        self.rma.deregister(&mut self.port, key);
+        self.end_losses();
+    }
+
+    /// Whether writes and atomics of peers that bring no completion data are reported as well, as
+    /// [`Operation::RemoteWrite`](crate::Operation::RemoteWrite) without data. Only accesses that come by message can
+    /// be reported, so a caller that wants this keeps the link from giving direct access.
+    pub fn count_writes(&mut self, count: bool) {
+        self.port.egress.attention.raise();
+        self.rma.count_writes(count);
     }
 
     /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target
     /// stay behind it. Remote operations that are fenced go by message, so that they come behind earlier messages.
     pub fn submit_fenced(&mut self, operation: Submission<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.check_room()?;
         let Some(target) = operation.target() else { return Ok(()) };
         if self.fences.holds(target) || self.is_under_way_to(target, &mut Places::default()) {
@@ -128,9 +161,10 @@ impl<L: Link> Endpoint<L> {
         }
         match operation {
             Submission::Send(send) => self.send(send),
-            Submission::Write(write) if self.refuses_injected(&write) => Err(TryAgain),
+            Submission::Write(write) if self.sends.refuses_injected(&mut self.port, &write) => Err(TryAgain),
             other => {
                 self.start(other, true);
+                self.end_losses();
                 Ok(())
             }
         }
@@ -143,6 +177,7 @@ impl<L: Link> Endpoint<L> {
             Some(target) => self.wait_behind_fence(target, operation, false),
             None => {
                 self.start(operation, false);
+                self.end_losses();
                 Ok(())
             }
         }
@@ -155,67 +190,47 @@ impl<L: Link> Endpoint<L> {
         let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
-        let is_alone = !self.presence.has_lost() && !self.matching.of(queue).has_stored();
-        if !is_plain || !is_alone || self.ended.len() >= self.receives_most {
+        let is_alone = !self.port.presence.has_lost() && !self.inbound.may_satisfy(queue);
+        if !is_plain || !is_alone || self.port.ended.len() >= self.receives_most {
             return self.receive_any(receive);
         }
-        self.post(receive, pattern, queue);
+        self.inbound.post(receive, pattern, queue);
         Ok(())
-    }
-
-    /// Posts a receive that nothing stored satisfies.
-    #[inline(always)]
-    fn post(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue) {
-        let Receive { from, buffer, context, report, .. } = receive;
-        let number = self.matching.next_number();
-        self.matching.of(queue).post(number, pattern, buffer, context, report);
-        self.seek(from);
     }
 
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
     #[inline(never)]
     pub fn receive_any(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         let submitted = self.receive_stored(receive);
         if self.fences.are_raised() {
             // A message to ourselves that had to be received first may have been.
             self.release_fenced(Target::Myself);
         }
+        self.end_losses();
         submitted
     }
 
     fn receive_stored(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        if self.ended.len() >= self.receives_most {
+        if self.port.ended.len() >= self.receives_most {
             return Err(TryAgain);
         }
         let (queue, pattern) = Pattern::of(&receive);
-        if receive.flags != MatchFlags::default() {
-            if receive.flags.peek && self.deferral.windows.inquiries.is_full() {
-                return Err(TryAgain);
+        if receive.flags.peek {
+            match self.inbound.peek(&mut self.port, &pattern, queue, &receive)? {
+                true => self.looks.end_probe(),
+                false => self.looks.note_probe(queue, pattern),
             }
-            self.receive_by_flags(receive, &pattern, queue);
-            return Ok(());
-        }
-        if let Some(multi) = receive.multi {
-            self.receive_many(receive, pattern, queue, multi);
-            return Ok(());
-        }
-        if let Some(unexpected) = self.matching.of(queue).take_unexpected(&pattern) {
-            let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
-            self.deliver_stored(active, unexpected, queue);
-        } else if let Some(peer) = self.dead_source(receive.from) {
-            let failure = Failure::PeerLost { peer };
-            self.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
-            self.post(receive, pattern, queue);
+            self.inbound.receive(&mut self.port, &mut self.pulls, receive, pattern, queue);
         }
         Ok(())
     }
 
-    /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns
-    /// whether.
+    /// Cancels the receive of this context, if it has not matched: it completes with
+    /// [`Failure::Canceled`](crate::Failure::Canceled). Returns whether.
     pub fn cancel(&mut self, context: Context) -> bool {
-        self.egress.attention.raise();
+        self.port.egress.attention.raise();
         self.cancel_named(context.0, |context| context.0)
     }
 
@@ -223,39 +238,8 @@ impl<L: Link> Endpoint<L> {
     /// waits behind a fence. `name_of` says what it calls the operation of a context: always the same, as long as the
     /// operation is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
-        self.egress.attention.raise();
-        let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
-        if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
-            self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
-            return true;
-        }
-        let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
-            return self.fences.are_raised() && self.cancel_fenced(name, name_of);
-        };
-        self.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
-        true
-    }
-
-    /// Posts a multi-receive buffer and fills it with what is stored already.
-    fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue, multi: MultiReceive) {
-        let number = self.matching.next_number();
-        let matching = self.matching.of(queue);
-        let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);
-        while let Some((active, unexpected)) = self.matching.of(queue).accept_stored(at) {
-            self.deliver_stored(active, unexpected, queue);
-        }
-        if let Some(peer) = self.dead_source(receive.from)
-            && let Some(left) = self.matching.of(queue).take_back(at)
-        {
-            self.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
-        }
-        self.seek(receive.from);
-    }
-
-    /// The name of the one peer that a receive accepts, if that peer died.
-    fn dead_source(&self, from: Source) -> Option<String> {
-        let Source::From(Target::Peer(peer)) = from else { return None };
-        let lost = self.presence.lost(peer)?;
-        (!lost.orderly).then(|| lost.name.clone())
+        self.port.egress.attention.raise();
+        self.inbound.cancel_named(&mut self.port, name, &name_of)
+            || self.fences.are_raised() && self.fences.cancel_named(&mut self.port, &mut self.sends, name, name_of)
     }
 }

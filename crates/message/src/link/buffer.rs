@@ -47,3 +47,15 @@ pub struct Span {
     /// Bytes.
     pub length: u64,
 }
+
+/// Copies between two buffers of this process.
+pub(crate) fn copy<B: Buffer>(from: &B, from_offset: usize, to: &mut B, to_offset: usize, length: usize) {
+    let mut chunk = [0; 4096];
+    let mut done = 0;
+    while done < length {
+        let part = &mut chunk[..(length - done).min(4096)];
+        from.read(from_offset + done, part);
+        to.write(to_offset + done, part);
+        done += part.len();
+    }
+}

@@ -25,6 +25,7 @@ mod sender_writes;
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 
 pub use bounce::{Bounce, BounceBuffers};
+pub(crate) use buffer::copy;
 pub use buffer::{Buffer, Medium, Span};
 pub use carry::Carry;
 pub use closing::Closing;
@@ -170,9 +171,10 @@ pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites
         false
     }
 
-    /// What we set aside for the unmatched messages of each sender, in bytes: for peers to know. Called once, before
-    /// anybody can.
-    fn tell_window(&mut self, _bytes: u32) {}
+    /// What we set aside for the unmatched messages of each sender: for peers to know. Called once, before they can ask.
+    /// It is a number of bytes, a multiple of eight; the last three bits are the endpoint's, which says in them how long
+    /// the other messages may be that it has to put together.
+    fn tell_window(&mut self, _told: u32) {}
 
     /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be
     /// found out now, but later. May connect.

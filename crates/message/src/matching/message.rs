@@ -4,9 +4,10 @@ use crate::collections::slab::Key;
 use crate::envelope::Envelope;
 use crate::heap::block;
 use crate::link::Span;
-use crate::operation::Context;
+use crate::operation::{Context, Queue};
 use crate::payload::Payload;
 use crate::wire::SPAN_BYTES;
+use crate::wire::{Finished, Status};
 use tidegate_flow::PeerId;
 
 /// A receive that has its message.
@@ -27,6 +28,14 @@ impl<B> Active<B> {
     pub(crate) fn is_of_several(&self) -> bool {
         self.multi.is_some()
     }
+}
+
+/// A receive, and the message that it has accepted.
+#[derive(Debug)]
+pub(crate) struct Matched<B> {
+    pub(crate) active: Active<B>,
+    pub(crate) envelope: Envelope,
+    pub(crate) queue: Queue,
 }
 
 /// The payload of a stored message, or where it is.
@@ -57,6 +66,11 @@ pub(crate) struct RemoteSend {
 }
 
 impl RemoteSend {
+    /// What its sender is told when nothing more of it is wanted: it was received or discarded, or cannot be.
+    pub(crate) fn finished(&self, status: Status) -> Finished {
+        Finished { send: self.id, status }
+    }
+
     /// A send that its peer has deferred: it has said no more of it than its name.
     pub(crate) fn of_deferred(peer: PeerId, id: u32) -> Self {
         RemoteSend { peer, id, bounce: None, key: 0, spans: Vec::new() }

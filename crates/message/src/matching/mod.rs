@@ -9,7 +9,7 @@ use crate::envelope::{Envelope, Number, Pattern};
 use crate::link::Buffer;
 use crate::operation::{Context, Queue, Target};
 
-pub(crate) use message::{Active, RemoteSend, Stored, TakenBack, Unexpected};
+pub(crate) use message::{Active, Matched, RemoteSend, Stored, TakenBack, Unexpected};
 pub(crate) use queue::{Filled, MatchQueue};
 
 /// The matching of an endpoint.

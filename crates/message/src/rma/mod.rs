@@ -9,37 +9,80 @@
 //! A target that counts the writes of its peers ([`Endpoint::count_writes`](crate::Endpoint::count_writes)) publishes
 //! no memory for direct writing, and says so in its replies: then the origin ends its operation with a notice, one for
 //! the operation however many pieces it had.
+//!
+//! `request`, `operation`, `region` and `apply` are its parts; each other file says what follows in one of them from
+//! what has happened in another.
 
 mod apply;
+mod atomics;
+mod finishing;
 mod operation;
 mod region;
+mod remote;
 mod request;
+mod requesting;
 
-use crate::link::Buffer;
+use crate::collections::slab::Key;
+use crate::link::Link;
+use crate::malformed::Malformed;
+use crate::operation::Target;
+use operation::Operations;
+use region::Regions;
+use tidegate_flow::PeerId;
 
 pub use apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_apply, is_valid as atomic_is_valid};
-pub(crate) use operation::{Operations, RemoteOperation};
-pub(crate) use region::Regions;
-pub(crate) use request::{Request, Requests, UnfinishedRead, WriteRest, pieces};
+pub(crate) use request::{Requests, UnfinishedRead};
 
 /// Remote operations, as their origin and as their target.
 #[derive(Debug)]
-pub(crate) struct Rma<B> {
-    pub(crate) operations: Operations<B>,
-    pub(crate) regions: Regions<B>,
-    pub(crate) requests: Requests<B>,
+pub(crate) struct Rma<L: Link> {
+    operations: Operations<L::Buffer>,
+    regions: Regions<L::Buffer>,
+    requests: Requests<L::Buffer>,
     /// Whether writes of peers are reported that bring no completion data.
-    pub(crate) counts_writes: bool,
+    counts_writes: bool,
 }
 
-impl<B: Buffer> Rma<B> {
+impl<L: Link> Rma<L> {
     /// Most heap bytes of the tables of peers: when there are requests between us and all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Requests::<B>::bytes_most(peers)
+        Requests::<L::Buffer>::bytes_most(peers)
     }
 
     pub(crate) fn new(peers: u32) -> Self {
         let (operations, regions, requests) = (Operations::new(), Regions::new(), Requests::new(peers));
         Rma { operations, regions, requests, counts_writes: false }
+    }
+
+    /// How many operations of ours are not over.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Whether there is one to this target; looked for from place `from` on, which then is where one was found.
+    pub(crate) fn has_any_to(&self, target: Target, from: &mut usize) -> bool {
+        self.operations.has_any_to(target, from)
+    }
+
+    /// What is requested by message, in both directions.
+    pub(crate) fn requests(&self) -> &Requests<L::Buffer> {
+        &self.requests
+    }
+
+    /// A piece of the data of a read begins to come: where it goes.
+    pub(crate) fn admit_read_data(
+        &self,
+        from: PeerId,
+        key: Key,
+        position: u64,
+        length: usize,
+    ) -> Result<usize, Malformed> {
+        self.operations.admit(from, key, position, length)
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.requests.lose_peer(peer);
     }
 }

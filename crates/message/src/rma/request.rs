@@ -21,8 +21,8 @@ use crate::collections::slab::Key;
 use crate::egress::{Body, Outgoing, WaitingNote};
 use crate::heap::block;
 use crate::link::Buffer;
-use crate::malformed::Malformed;
-use crate::wire::{PIECE_BYTES, Write};
+use crate::malformed::{Handled, Malformed};
+use crate::wire::Write;
 use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Peers};
 
@@ -67,14 +67,19 @@ impl<B: Buffer> Request<B> {
 }
 
 impl<B: Buffer> WriteRest<B> {
-    /// The next piece, which counts as sent.
-    pub(crate) fn next_piece(&mut self) -> Outgoing<B> {
-        let length = (self.end - self.position).min(PIECE_BYTES);
+    /// The next piece, of so many bytes at most, which counts as sent.
+    pub(crate) fn next_piece(&mut self, most: usize) -> Outgoing<B> {
+        let length = (self.end - self.position).min(most);
         let part = self.buffer.slice(self.position, length);
         let head = Write { operation: self.operation.0, region: self.region, offset: self.offset };
         self.position += length;
         self.offset = self.offset.saturating_add(length as u64);
         Outgoing::new(head, Body::Borrowed(part), None)
+    }
+
+    /// Whether all pieces have been sent.
+    pub(crate) fn is_over(&self) -> bool {
+        self.position == self.end
     }
 }
 
@@ -98,11 +103,6 @@ impl UnfinishedRead {
     ///
     /// [`queue_begun`]: crate::heap::queue_begun
     pub(crate) const BYTES: usize = 2 * size_of::<UnfinishedRead>();
-}
-
-/// How many requests a write of `length` bytes makes.
-pub(crate) fn pieces(length: usize) -> usize {
-    length.div_ceil(PIECE_BYTES).max(1)
 }
 
 /// What waits of one peer's requests for us, and of ours for it.
@@ -192,7 +192,7 @@ impl<B: Buffer> Requests<B> {
 
     /// A request of ours is answered, for which so much was paid. An answer without a request is refused.
     #[inline]
-    pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
+    pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Handled {
         let lane = self.of(from);
         lane.unanswered = lane.unanswered.checked_sub(cost).ok_or(Malformed)?;
         Ok(())
@@ -314,11 +314,6 @@ impl<B: Buffer> Requests<B> {
         self.of(peer).reads.push_back(read);
     }
 
-    /// Whether reads of a peer are not through: none is if it is gone.
-    pub(crate) fn is_reading(&self, peer: PeerId) -> bool {
-        self.unfinished(peer) > 0
-    }
-
     /// A read is over.
     pub(crate) fn end_read(&mut self, peer: PeerId) {
         let lane = self.of(peer);
@@ -383,9 +378,10 @@ mod tests {
 
     #[test]
     fn a_write_is_cut_into_pieces_that_follow_each_other() {
-        let Request::Write(mut rest) = write(1, PIECE_BYTES + 5) else { unreachable!("it is a write") };
-        let lengths = [(); 2].map(|()| rest.next_piece().body_bytes());
-        assert_eq!((lengths, rest.offset, rest.position), ([PIECE_BYTES, 5], PIECE_BYTES as u64 + 5, rest.end));
+        let Request::Write(mut rest) = write(1, 145) else { unreachable!("it is a write") };
+        // The receiver's memory may turn out to have room for longer ones.
+        let lengths = [40, 40, 100].map(|most| (rest.next_piece(most).body_bytes(), rest.is_over()));
+        assert_eq!((lengths, rest.offset), ([(40, false), (40, false), (65, true)], 145));
     }
 
     #[test]
@@ -401,6 +397,6 @@ mod tests {
             [Some(A), Some(B), Some(A)]
         );
         (0..2).for_each(|_| requests.end_read(A));
-        assert_eq!((requests.is_reading(A), requests.readers().collect::<Vec<_>>()), (false, vec![B]));
+        assert_eq!((requests.unfinished(A), requests.readers().collect::<Vec<_>>()), (0, vec![B]));
     }
 }

@@ -6,6 +6,9 @@ use crate::operation::Queue;
 /// Most entries of a batch: each may make the receiver keep a note for us.
 pub(crate) const BATCH_MOST: usize = 32;
 
+/// Bytes of an [`Entry`].
+pub(crate) const ENTRY_BYTES: usize = Entry::BYTES;
+
 /// Shows the receiver deferred sends. Body: an [`Entry`] each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeferralNotice;

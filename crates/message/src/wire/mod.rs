@@ -29,7 +29,7 @@ use tidegate_flow::PAYLOAD_BYTES;
 
 pub(crate) use codec::{LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES, MessageKind, PIECE_BYTES};
 pub(crate) use deferral::{
-    Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, Entry, NoMatch, Offer, Query, Room,
+    Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, ENTRY_BYTES, Entry, NoMatch, Offer, Query, Room,
 };
 pub(crate) use eager::{Carried, Eager};
 pub(crate) use rendezvous::{

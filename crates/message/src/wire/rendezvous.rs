@@ -43,6 +43,11 @@ impl RequestToSend {
         key.into_iter().chain(rest).flat_map(u64::to_le_bytes).collect()
     }
 
+    /// Most bytes of the body for so many pieces.
+    pub(crate) fn body_bytes(spans: usize) -> usize {
+        8 + spans.saturating_sub(1) * SPAN_BYTES
+    }
+
     /// The key of the memory and its pieces, if they are as many as the head says.
     pub(crate) fn memory(&self, body: &[u8]) -> Option<(u64, Vec<Span>)> {
         let (key, rest) = match self.is_keyed {

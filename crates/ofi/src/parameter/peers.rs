@@ -5,7 +5,7 @@
 //! the mailbox is reserved in /dev/shm when the endpoint opens, and receive memory is divided among all peers. So they
 //! are given as long as the mailbox takes no more than [`ROOMY_BYTES`], as much as the bounce buffers take by default,
 //! and what is fixed for all of them no more than a part of the receive memory ([`SHARE`]). With the default slots and
-//! bound that is 256 peers (5 of 64 MiB): four endpoints of each of 60 ranks, two of each of 120. In any case there is
+//! bound that is 256 peers (2 of 64 MiB): four endpoints of each of 60 ranks, two of each of 120. In any case there is
 //! a place for each rank and [`SPARE`] more, and in a small job for [`LEAST`], since one rank may start many processes.
 
 /// Endpoints of a process that find room at all others, as long as that is cheap.
@@ -19,8 +19,9 @@ const LEAST: u32 = 64;
 const ROOMY_BYTES: usize = 1 << 20;
 /// One part in so many of the receive memory is what such endpoints may take of it, mailbox included.
 const SHARE: usize = 8;
-/// What a peer takes of it at the least, its slots apart, in bytes.
-const BYTES_PER_PEER: usize = 19 << 10;
+/// What a peer takes of it, its slots apart, in bytes: twice the least, so that messages of the protocol need not be
+/// the shortest.
+const BYTES_PER_PEER: usize = 8 << 10;
 /// What a mailbox may take because an application hints at many addresses, in bytes: a hint is no promise, and nothing
 /// of a mailbox comes back before the endpoint closes.
 const HINTED_BYTES: usize = 64 << 20;

@@ -1,9 +1,11 @@
 use super::*;
+use crate::control_size::ControlSize;
 use crate::operation::{Context, Source};
 
 const A: PeerId = PeerId(0);
 const B: PeerId = PeerId(1);
-const LIMITS: Limits = Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100 };
+const LIMITS: Limits =
+    Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100, control: ControlSize::MOST };
 
 fn windows() -> Windows {
     Windows::new(2, LIMITS, 50, 4000)

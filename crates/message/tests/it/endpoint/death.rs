@@ -380,6 +380,68 @@ fn what_a_peer_had_sent_that_cannot_be_answered_is_received_and_then_it_is_lost(
     }
 }
 
+/// Each operation is the first to find that nothing reaches its target any more: with its first packet, or with a later
+/// one.
+#[test]
+fn an_operation_that_finds_its_target_out_of_reach_fails_once_and_names_it() {
+    for setup in settings(97) {
+        for kind in 0..9 {
+            let mut world = setup.build();
+            world.register(1, 7, &pattern(1, 40_000), &[Access::Read, Access::Write]);
+            world.send(0).to(1).tagged(1).post();
+            world.settle();
+            let [place, long, short] = [0, 5000, 30_000].map(|offset| world.place(0, 1, 7, offset));
+            let places = vec![(place, 300), (long, 20_000), (short, 5)];
+            world.network().cut.push((0, 1));
+            let found = match kind {
+                0 => world.send(0).to(1).tagged(2).bytes(&[1]).post(),
+                1 => world.send(0).to(1).tagged(2).bytes(&pattern(1, 700)).post(),
+                2 => world.send(0).to(1).tagged(2).bytes(&pattern(1, 60_000)).post(),
+                3 => world.send(0).to(1).tagged(2).bytes(&pattern(1, 300)).inject().post(),
+                4 => world.write(0, places, &pattern(1, 20_305), Some(1)),
+                5 => world.read(0, places),
+                6 => world.atomic(0, vec![(place, 400)], AtomicType::Uint64, AtomicOp::Sum, &pattern(1, 3200)),
+                7 => world.write_fenced(0, place, &pattern(1, 9000), true),
+                _ => world.read_fenced(0, place, 9000),
+            };
+            let next = world.send(0).to(1).tagged(3).bytes(&[1]).post();
+            world.settle();
+            let results = [found, next].map(|handle| world.outcome(handle).completion.result.clone());
+            for result in results {
+                match result {
+                    Err(Failure::PeerLost { peer }) => assert!(peer.contains("node 1"), "{peer}"),
+                    // Straight to its memory, for which nothing has to be sent.
+                    other => assert!(other.is_ok() && (4..6).contains(&kind), "{kind}: {other:?}\n{world}"),
+                }
+            }
+            assert!(!world.endpoint(0).has_outstanding() && !world.endpoint(0).has_unsent(), "{world}");
+        }
+    }
+}
+
+/// Node 1 reads and waits for its answers; node 0 finds, as it answers, that it does not reach node 1 any more.
+#[test]
+fn answers_that_cannot_be_sent_any_more_keep_nothing() {
+    let enough = |setup: &Setup| setup.slots >= 64 && setup.scheme != SchemeName::Dynamic;
+    for setup in settings(98).filter(enough) {
+        let mut world = setup.build();
+        world.register(0, 7, &pattern(1, 40_000), &[Access::Read, Access::Write]);
+        world.pause(0);
+        let reads: Vec<_> = (0..3).map(|n| world.read(1, vec![(world.place(1, 0, 7, n), 20_000)])).collect();
+        let write = world.write(1, vec![(world.place(1, 0, 7, 9), 700)], &pattern(2, 700), None);
+        world.network().cut.push((0, 1));
+        world.resume(0);
+        world.settle();
+        assert!(!world.endpoint(0).has_unsent() && !world.endpoint(0).has_work_left(), "{world}");
+        assert_eq!(world.counter(0, Counter::Violations), 0, "{world}");
+        world.kill(0);
+        world.settle();
+        for handle in reads.into_iter().chain([write]) {
+            assert!(world.is_done(handle), "{handle:?} hangs\n{world}");
+        }
+    }
+}
+
 /// The departure is all that its peer hears: were the look not ended with it, the peer would sleep.
 #[test]
 fn a_look_for_held_messages_of_a_dead_peer_ends_with_the_departure() {

@@ -182,13 +182,15 @@ fn flooded(seed: u64) -> impl Iterator<Item = Setup> {
 #[test]
 fn requests_that_nobody_takes_the_answers_of_end_in_quarantine() {
     for setup in flooded(115) {
+        // The longest fetch for whose result there is memory, in elements of eight bytes.
+        let longest = if setup.window == Some(0) { 4 } else { 16 };
         // Writes, reads of a byte and of much, short and long fetches, and what is denied.
         let requests: [(u8, u64, &[u64], &[u8]); 6] = [
             (8, 0, &[KEY, 0], &[1; 8]),
             (9, 0, &[KEY, 0, 1], &[]),
             (9, 0, &[KEY, 0, 90_000], &[]),
             (10 + 1, 1 << 39 | 7 << 32 | 10 << 40 | 1 << 48, &[KEY, 0], &[]),
-            (10 + 1, 1 << 39 | 7 << 32 | 10 << 40 | 128 << 48, &[KEY, 0], &[]),
+            (10 + 1, 1 << 39 | 7 << 32 | 10 << 40 | longest << 48, &[KEY, 0], &[]),
             (8, 0, &[KEY + 1, 0], &[1; 8]),
         ];
         for (number, (kind, word, fields, body)) in requests.into_iter().enumerate() {

@@ -1,0 +1,104 @@
+//! Eager messages (P §3) on their way in: matched when their first packet arrives, stored at exactly their size when no
+//! receive waits for them.
+
+use super::Inbound;
+use crate::assembly::{Sink, write_clipped};
+use crate::envelope::Envelope;
+use crate::link::Link;
+use crate::malformed::{Handled, Malformed};
+use crate::matching::{Matched, Stored};
+use crate::memory::Memory;
+use crate::operation::{Queue, Target};
+use crate::payload::Payload;
+use crate::port::Port;
+use crate::wire::{Carried, Eager, LARGEST_EAGER_BYTES};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Inbound<L> {
+    /// The first packet of an eager message, or all of it.
+    #[inline(always)]
+    pub(crate) fn begin_eager(
+        &mut self,
+        port: &mut Port<L>,
+        from: PeerId,
+        head: Eager,
+        length: usize,
+        rest: &[u8],
+    ) -> Handled {
+        let queue = head.queue;
+        if length > LARGEST_EAGER_BYTES {
+            return Err(Malformed);
+        }
+        let cost = Memory::<L::Buffer>::eager_cost(length);
+        let admitted = self.windows.admit(from, cost, port.egress.returning(from))?;
+        let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
+        // Mostly it is whole, and the first receive accepts it.
+        if rest.len() == length
+            && !head.was_dropped
+            && let Some(filled) = self.matching.of(queue).fill_first(&envelope, rest)
+        {
+            // So much of the window may be free again that its sender is to be told.
+            let is_to_review = admitted.pass();
+            self.report_filled(port, filled, &envelope, queue);
+            if is_to_review {
+                self.review(port, from);
+            }
+            return Ok(());
+        }
+        // It was deferred, and its envelope has been dropped here.
+        if head.was_dropped {
+            port.egress.attention.raise();
+            self.windows.remember(from)?;
+        }
+        self.begin_eager_otherwise(port, from, envelope, queue, rest);
+        Ok(())
+    }
+
+    /// The first packet of an eager message of several, or one that the first receive does not accept.
+    #[inline(never)]
+    fn begin_eager_otherwise(
+        &mut self,
+        port: &mut Port<L>,
+        from: PeerId,
+        envelope: Envelope,
+        queue: Queue,
+        rest: &[u8],
+    ) {
+        let length = envelope.length;
+        let (cost, whole) = (Memory::<L::Buffer>::eager_cost(length), rest.len() == length);
+        match self.matching.of(queue).accept(&envelope) {
+            Some(mut active) => {
+                write_clipped(&mut active.buffer, 0, rest);
+                if whole {
+                    self.complete_receive(port, Matched { active, envelope, queue });
+                } else {
+                    let sink = Sink::Receive(Matched { active, envelope, queue });
+                    self.assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
+                }
+                self.pass_window(port, from, cost);
+            }
+            None => {
+                port.egress.attention.raise();
+                let mut payload = Payload::Zeros(0);
+                payload.append(rest, length);
+                let at = self.store_unexpected(port, envelope, Stored::Here(payload), queue, cost);
+                if !whole {
+                    let sink = Sink::Store(at, queue);
+                    self.assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
+                }
+                self.enter_window(port, from, cost);
+            }
+        }
+    }
+
+    /// The packet of a message whose payload the link has carried.
+    pub(crate) fn handle_carried(&mut self, port: &mut Port<L>, from: PeerId, head: &Carried) -> Handled {
+        let payload = port.link.take_carried(from).ok_or(Malformed)?;
+        let Carried { queue, tag, data, length } = *head;
+        if payload.len() as u64 != length {
+            return Err(Malformed);
+        }
+        // From here on it is an eager message that has come whole.
+        self.begin_eager(port, from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
+    }
+}

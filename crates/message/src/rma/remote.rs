@@ -1,0 +1,275 @@
+//! RMA reads and writes: what is submitted, what peers request, and how it ends.
+
+use super::Rma;
+use super::operation::RemoteOperation;
+use super::request::{UnfinishedRead, WriteRest};
+use crate::account::answer_cost;
+use crate::assembly::write_clipped;
+use crate::collections::slab::Key;
+use crate::completion::Operation;
+use crate::counter::Counter;
+use crate::deferral::Rooms;
+use crate::egress::{Body, Outgoing};
+use crate::link::{Buffer, Link, RemoteMemory, TransferId, TransferStatus, copy};
+use crate::malformed::{Handled, Malformed};
+use crate::operation::{Access, ReadRequest, RemoteTarget, Target, WriteRequest};
+use crate::port::{Port, TransferOwner};
+use crate::wire::{Read, Reply, Status, Write, WriteNotice};
+use tidegate_flow::PeerId;
+
+/// Where a part of an operation lies: at its target, and in its buffer.
+#[derive(Clone, Copy)]
+struct Place {
+    target: RemoteTarget,
+    offset: usize,
+    bytes: usize,
+}
+
+impl<L: Link> Rma<L> {
+    /// Lets peers address `buffer` by `key`. A second registration replaces the first.
+    pub(crate) fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
+        self.regions.register(key, buffer, access);
+    }
+
+    /// Ends a registration, and with it the reads of the region.
+    pub(crate) fn deregister(&mut self, port: &mut Port<L>, key: u64) {
+        self.regions.deregister(key);
+        self.deny_reads(port, key);
+    }
+
+    /// Whether writes of peers are reported that bring no completion data.
+    pub(crate) fn count_writes(&mut self, count: bool) {
+        self.counts_writes = count;
+    }
+
+    /// Starts a write, by message or, if it `may_be_direct`, straight into the target's memory.
+    #[inline]
+    pub(crate) fn start_write(
+        &mut self,
+        port: &mut Port<L>,
+        rooms: &mut Rooms,
+        write: WriteRequest<L::Buffer>,
+        may_be_direct: bool,
+    ) {
+        port.count(Counter::RmaOperations, 1);
+        let Some(&(first, _)) = write.to.first() else { return };
+        let length = write.buffer.len();
+        let mut operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
+        operation.data = write.data;
+        port.egress.attention.begin();
+        let key = self.operations.begin(operation);
+        let mut offset = 0;
+        for &(target, bytes) in &write.to {
+            let bytes = clip(bytes, length - offset);
+            self.write_part(port, rooms, key, &write, Place { target, offset, bytes }, may_be_direct);
+            offset += bytes;
+        }
+        self.end_part(port, key, Status::Success);
+    }
+
+    fn write_part(
+        &mut self,
+        port: &mut Port<L>,
+        rooms: &mut Rooms,
+        key: Key,
+        write: &WriteRequest<L::Buffer>,
+        place: Place,
+        may_be_direct: bool,
+    ) {
+        let WriteRequest { buffer, inject, .. } = write;
+        let Place { target, offset, bytes } = place;
+        let Target::Peer(peer) = target.to else {
+            let found = self.regions.find(target.key, target.offset, bytes, Access::Write);
+            let status = if found.is_some() { Status::Success } else { Status::Denied };
+            if let Some(mut region) = found {
+                copy(buffer, offset, &mut region, 0, bytes);
+            }
+            return self.operations.note_part(key, status);
+        };
+        // What is injected may change before a transfer ends that goes on after the call.
+        let may_be_direct = may_be_direct && (!*inject || port.link.capabilities(peer).is_synchronous);
+        if may_be_direct && let Some(there) = self.direct_memory(port, peer, target, bytes, Access::Write) {
+            let part = buffer.slice(offset, bytes);
+            let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
+            let status = port.link.write_peer(transfer, peer, &[there], &part, 0);
+            if self.has_begun(port, key, transfer, status) {
+                return;
+            }
+        }
+        if self.fail_if_lost(port, key, peer) {
+            return;
+        }
+        // What is left of a write is a part, and each piece that leaves before the last is another.
+        self.operations.add_parts(key, 1);
+        let buffer = buffer.slice(offset, bytes);
+        let mut rest =
+            WriteRest { operation: key, region: target.key, offset: target.offset, buffer, position: 0, end: bytes };
+        if !*inject {
+            return self.request_write(port, rooms, peer, rest);
+        }
+        loop {
+            let piece = self.next_piece(rooms, peer, &mut rest);
+            self.request(port, rooms, peer, piece, key, answer_cost(0));
+            if rest.is_over() {
+                break;
+            }
+        }
+    }
+
+    /// Starts a read, by message or, if it `may_be_direct`, straight from the target's memory.
+    #[inline]
+    pub(crate) fn start_read(
+        &mut self,
+        port: &mut Port<L>,
+        rooms: &mut Rooms,
+        read: ReadRequest<L::Buffer>,
+        may_be_direct: bool,
+    ) {
+        port.count(Counter::RmaOperations, 1);
+        let Some(&(first, _)) = read.from.first() else { return };
+        let length = read.buffer.len();
+        let whole = read.buffer.slice(0, length);
+        let operation = RemoteOperation::new(first.to, Operation::Read, read.context, read.report, length);
+        port.egress.attention.begin();
+        let key = self.operations.begin(operation.with_destination(Some(whole)));
+        let mut buffer = read.buffer;
+        let mut offset = 0;
+        for &(target, bytes) in &read.from {
+            let bytes = clip(bytes, length - offset);
+            self.read_part(port, rooms, key, &mut buffer, Place { target, offset, bytes }, may_be_direct);
+            offset += bytes;
+        }
+        self.end_part(port, key, Status::Success);
+    }
+
+    fn read_part(
+        &mut self,
+        port: &mut Port<L>,
+        rooms: &mut Rooms,
+        key: Key,
+        buffer: &mut L::Buffer,
+        place: Place,
+        may_be_direct: bool,
+    ) {
+        let Place { target, offset, bytes } = place;
+        let Target::Peer(peer) = target.to else {
+            let found = self.regions.find(target.key, target.offset, bytes, Access::Read);
+            let status = if found.is_some() { Status::Success } else { Status::Denied };
+            if let Some(region) = found {
+                copy(&region, 0, buffer, offset, bytes);
+            }
+            return self.operations.note_part(key, status);
+        };
+        if may_be_direct && let Some(there) = self.direct_memory(port, peer, target, bytes, Access::Read) {
+            let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
+            let mut part = buffer.slice(offset, bytes);
+            let status = port.link.read_peer(transfer, peer, &[there], &mut part, 0);
+            if self.has_begun(port, key, transfer, status) {
+                return;
+            }
+        }
+        if self.fail_if_lost(port, key, peer) {
+            return;
+        }
+        self.operations.add_parts(key, 1);
+        let (region, place, length) = (target.key, target.offset, bytes as u64);
+        let head = Read { operation: key.0, position: offset as u64, region, offset: place, length };
+        let message = Outgoing::new(head, Body::None, None);
+        self.request(port, rooms, peer, message, key, answer_cost(0));
+    }
+
+    /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
+    fn direct_memory(
+        &mut self,
+        port: &mut Port<L>,
+        peer: PeerId,
+        target: RemoteTarget,
+        bytes: usize,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        let is_gone = port.presence.lost(peer).is_some() || port.presence.is_given_up(peer);
+        if bytes == 0 || is_gone || !port.link.capabilities(peer).reaches_memory {
+            return None;
+        }
+        port.link.find_region(peer, target.key, target.offset, bytes as u64, access)
+    }
+
+    /// Whether a direct transfer is a part of its operation. If not, the part has to go by message.
+    fn has_begun(&mut self, port: &mut Port<L>, key: Key, transfer: TransferId, status: TransferStatus) -> bool {
+        match status {
+            TransferStatus::Unreachable => {
+                port.transfers.end(Key(transfer.0));
+                return false;
+            }
+            TransferStatus::Pending => self.operations.add_transfer(key),
+            TransferStatus::Done | TransferStatus::Failed => {
+                self.operations.add_transfer(key);
+                port.transfers.end(Key(transfer.0));
+                self.end_transfer_part(port, key, status);
+            }
+        }
+        true
+    }
+
+    pub(crate) fn handle_write_notice(&mut self, port: &mut Port<L>, from: PeerId, notice: &WriteNotice) -> Handled {
+        if notice.data.is_none() && !self.counts_writes {
+            return Err(Malformed);
+        }
+        port.complete_remote_write(Target::Peer(from), notice.length as usize, notice.data);
+        Ok(())
+    }
+
+    /// A piece of a peer's write.
+    pub(crate) fn handle_write(&mut self, port: &mut Port<L>, from: PeerId, write: &Write, body: &[u8]) -> Handled {
+        self.admit_request(port, from, answer_cost(0))?;
+        let status = match self.regions.find(write.region, write.offset, body.len(), Access::Write) {
+            Some(mut region) => {
+                write_clipped(&mut region, 0, body);
+                Status::Success
+            }
+            None => Status::Denied,
+        };
+        self.reply(port, from, write.operation, status, 0, Body::None);
+        Ok(())
+    }
+
+    /// A peer wants to read.
+    pub(crate) fn handle_read(&mut self, port: &mut Port<L>, from: PeerId, read: &Read) -> Handled {
+        let &Read { operation, position, region, offset, length } = read;
+        let length = usize::try_from(length).map_err(|_| Malformed)?;
+        self.admit_request(port, from, answer_cost(0))?;
+        match self.regions.find(region, offset, length, Access::Read) {
+            Some(_) if length > 0 => {
+                let (at, left) = (position, length as u64);
+                self.begin_read(port, from, UnfinishedRead { operation, region, offset, at, left });
+            }
+            Some(_) => self.reply(port, from, operation, Status::Success, 0, Body::None),
+            None => self.reply(port, from, operation, Status::Denied, 0, Body::None),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn place_read_data(&mut self, key: Key, at: usize, part: &[u8]) {
+        if let Some(buffer) = self.operations.destination_mut(key) {
+            write_clipped(buffer, at, part);
+        }
+    }
+
+    /// A part of an operation of ours is answered.
+    pub(crate) fn handle_reply(&mut self, port: &mut Port<L>, from: PeerId, reply: &Reply, body: &[u8]) -> Handled {
+        let key = Key(reply.operation);
+        let cost = self.operations.cost_for(from, key)?;
+        self.requests.note_answer(from, cost)?;
+        self.operations.note_reply(key, reply);
+        if let (Some(buffer), false) = (self.operations.destination_mut(key), body.is_empty()) {
+            write_clipped(buffer, reply.position as usize, body);
+        }
+        self.end_part(port, key, reply.status);
+        Ok(())
+    }
+}
+
+/// As many of `bytes` as the buffer has left.
+fn clip(bytes: u64, left: usize) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX).min(left)
+}
