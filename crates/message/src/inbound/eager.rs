@@ -67,12 +67,13 @@ impl<L: Link> Inbound<L> {
         let length = envelope.length;
         let (cost, whole) = (Memory::<L::Buffer>::eager_cost(length), rest.len() == length);
         match self.matching.of(queue).accept(&envelope) {
-            Some(mut active) => {
-                write_clipped(&mut active.buffer, 0, rest);
+            Some(active) => {
+                let mut matched = Matched { active, envelope, queue };
+                write_clipped(&mut matched.active.buffer, 0, rest);
                 if whole {
-                    self.complete_receive(port, Matched { active, envelope, queue });
+                    self.complete_receive(port, matched);
                 } else {
-                    let sink = Sink::Receive(Matched { active, envelope, queue });
+                    let sink = Sink::Receive(matched);
                     self.assembly.begin(&mut port.egress.attention, from, sink, length, rest.len());
                 }
                 self.pass_window(port, from, cost);
