@@ -1,11 +1,11 @@
-//! [`ControlSize`]: how long messages of our own kinds may be to a receiver, and how many of them it may have to answer at
-//! once.
+//! [`ControlSize`]: how long messages of our own kinds may be to a receiver, and how many of them it may have to answer
+//! at once.
 //!
-//! For every peer that may talk a receiver sets aside what it takes to put one such message together and to keep the
-//! answers until they can leave. That is 16 KiB where messages are long enough to be fast, which is nothing beside 64
-//! MiB for 64 peers, and everything beside 4 MiB for 1,024. So a receiver chooses a size that its memory has room for
-//! (`memory`), and tells its senders, in the same word as their window ([`told`](ControlSize::told)). Shorter messages
-//! are more messages, never another protocol.
+//! For every peer that may talk a receiver sets memory aside to put one such message together and to keep the answers
+//! until they can leave. That is 16 KiB where messages are long enough to be fast: little for 64 peers within 64 MiB,
+//! and more than there is for 1,024 within 4 MiB. So a receiver chooses a size that its memory has room for (`memory`),
+//! and tells its senders, in the same word as their window ([`told`](ControlSize::told)). Shorter messages are more
+//! messages, never another protocol.
 
 use crate::egress::BOUNCED_MOST;
 use crate::wire::{BATCH_MOST, ENTRY_BYTES, LARGEST_CONTROL_BYTES, MESSAGE_HEADER_BYTES};
@@ -70,7 +70,7 @@ impl ControlSize {
         window | u32::from(self.0)
     }
 
-    /// What was told: a window and this.
+    /// The window and the size that were told.
     pub(crate) fn of_told(word: u32) -> (u32, ControlSize) {
         (word & !TOLD_BITS, ControlSize((word & TOLD_BITS).min(LAST.into()) as u8))
     }

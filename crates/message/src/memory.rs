@@ -38,7 +38,7 @@ impl Limits {
         (if inject { self.inject } else { self.eager }) as usize
     }
 
-    /// What a receiver tells its senders of this.
+    /// The word that a receiver tells its senders.
     pub(crate) fn told(&self) -> u32 {
         self.control.told(self.window)
     }
@@ -127,7 +127,7 @@ const ANSWERS_MOST: u32 = 1 << 16;
 
 /// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
 pub(crate) const WINDOW_MOST: usize = 1 << 30;
-/// Windows are multiples of so many bytes (see [`ControlSize::told`]).
+/// Windows are multiples of this, in bytes (see [`ControlSize::told`]).
 const WINDOW_GRANULE: usize = 8;
 
 /// What is fixed besides, in bytes.
@@ -164,7 +164,7 @@ impl<B: Buffer> Memory<B> {
         Backlog::<B>::ONE_MESSAGE + block(control.bytes())
     }
 
-    /// What is set aside for each peer because messages of our own kinds may be so long.
+    /// Bytes that are set aside for each peer because messages of our own kinds may be that long.
     const fn control_size_memory(control: ControlSize) -> usize {
         block(control.bytes()) + Self::note_memory(control) + Self::answer_message_memory(control)
     }
@@ -196,13 +196,13 @@ impl<B: Buffer> Memory<B> {
         of_window + Self::result_memory(base) + Self::note_memory(base.control)
     }
 
-    /// What a receiver allows that has told this.
+    /// The limits of a receiver that has told this.
     pub(crate) fn limits_told(word: u32, eager_bytes: usize) -> Limits {
         let (window, control) = ControlSize::of_told(word);
         Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), control, eager_bytes)
     }
 
-    /// What a window of so many bytes and messages of our own kinds of this size allow.
+    /// The limits of a receiver with this window, in bytes, and messages of our own kinds of this size.
     pub(crate) fn limits_of(window: u32, control: ControlSize, eager_bytes: usize) -> Limits {
         let largest = (window as usize / 4).max(Self::ENVELOPE_BYTES);
         let payload = longest_block(largest - Self::ENVELOPE_BYTES).min(LARGEST_EAGER_BYTES);
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!((of(64, least(64)), of(1024, least(1024))), (ControlSize::LEAST, ControlSize::LEAST));
         let sizes: Vec<_> = (0..200).map(|step| of(1024, least(1024) + step * 1_000_000)).collect();
         assert!(sizes.is_sorted() && ControlSize::all().all(|size| sizes.contains(&size)), "{sizes:?}");
-        // What is set aside for a peer that may talk: mailbox, what it is owed, an envelope and an answer.
+        // For each peer that may talk: its slots, the notes that it may be owed, an envelope and an answer.
         let each = (least(1024) - least(512)) / 512;
         assert!(each < 3200, "{each} bytes");
     }

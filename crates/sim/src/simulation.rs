@@ -151,7 +151,7 @@ impl Simulation {
         simulation.add_nodes();
         simulation.add_processes(&endpoint, program)?;
         if let Some(packets) = simulation.config.amid_messages_of {
-            simulation.begin_amid(packets)?;
+            simulation.begin_mid_stream(packets)?;
         }
         Ok(simulation)
     }

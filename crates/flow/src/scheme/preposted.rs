@@ -27,7 +27,7 @@
 //! in every header; what does not ride waits for the next message or the threshold. A credit packet that the link
 //! refuses as it writes is taken back, and made anew when the timer has run out, with all that is owed by then: its
 //! bytes have not left. An injected message that finds no credit goes by no rendezvous: a program counts it as sent and
-//! may fall silent, and a rendezvous needs it. It is refused to its program for a while (`egress/holding.rs` in
+//! may fall silent, and a rendezvous needs it. It is refused to its program for a while (`egress/inject_backoff.rs` in
 //! `tidegate-message`), and then waits in the backlog; either way it has waited (L §4.3). An empty
 //! message waits in the backlog, too. The backlog goes on when the message that brought the credits has been handled,
 //! not before (notes, 6): its order is the same, but a credit packet may leave where the count could have ridden on

@@ -25,19 +25,19 @@ impl Rooms {
     pub(crate) fn learn_again<L: Link>(&mut self, port: &mut Port<L>, peer: PeerId) -> bool {
         if !self.is_met(peer) {
             // It has been lost since.
-            self.forget_stranger(peer);
+            self.forget_unknown(peer);
             return false;
         }
         let told = port.link.window(peer).unwrap_or(port.limits.told());
         match told {
             0 => port.egress.try_again(peer),
-            _ => self.meet_again(peer, limits_of(port, told)),
+            _ => self.relearn_window(peer, limits_of(port, told)),
         }
         told > 0
     }
 }
 
-/// What a receiver allows us that has told this.
+/// The limits towards a receiver that has told this.
 fn limits_of<L: Link>(port: &Port<L>, told: u32) -> Limits {
     Memory::<L::Buffer>::limits_told(told, port.config.eager_bytes)
 }

@@ -23,17 +23,17 @@ pub(crate) type Place = Position;
 
 /// What a receiver's window for us allows.
 #[derive(Debug, Default)]
-struct Towards {
+struct SendWindow {
     limits: Limits,
     /// Whether that is not known yet. The least is supposed so far, and there is no room at all.
-    is_stranger: bool,
+    is_unknown: bool,
     /// Bytes that are left.
     room: u32,
     /// Sends for which there is no room.
     deferred: Option<Box<DeferredSends>>,
 }
 
-impl Towards {
+impl SendWindow {
     #[inline]
     fn take(&mut self, cost: u32) -> bool {
         let has_room = self.room >= cost && self.deferred.is_none();
@@ -47,7 +47,7 @@ impl Towards {
 /// What is left of all receivers' windows for us.
 #[derive(Debug)]
 pub(crate) struct Rooms {
-    peers: Peers<Towards>,
+    peers: Peers<SendWindow>,
     /// For whom sends are deferred.
     waits: Waits,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Rooms {
 impl Rooms {
     /// Most heap bytes of the table of receivers: when we have met all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Towards>::bytes_most(peers)
+        Peers::<SendWindow>::bytes_most(peers)
     }
 
     pub(crate) fn new(peers: u32) -> Self {
@@ -63,7 +63,7 @@ impl Rooms {
     }
 
     #[inline]
-    fn of(&mut self, peer: PeerId) -> &mut Towards {
+    fn of(&mut self, peer: PeerId) -> &mut SendWindow {
         self.peers.of(peer)
     }
 
@@ -81,33 +81,33 @@ impl Rooms {
 
     /// Whether a peer could not say yet what its window is.
     #[inline]
-    pub(crate) fn is_stranger(&self, peer: PeerId) -> bool {
-        self.peers.get(peer).is_some_and(|towards| towards.is_stranger)
+    pub(crate) fn is_unknown(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_some_and(|towards| towards.is_unknown)
     }
 
     /// Bytes that are left; `None` if that is not known.
     pub(crate) fn room(&self, peer: PeerId) -> Option<u32> {
         let towards = self.peers.get(peer)?;
-        (towards.limits.window > 0 && !towards.is_stranger).then_some(towards.room)
+        (towards.limits.window > 0 && !towards.is_unknown).then_some(towards.room)
     }
 
     /// Learns what a peer's window is. A stranger could not say yet: all sends to it are deferred until it has.
-    pub(crate) fn meet(&mut self, peer: PeerId, limits: Limits, is_stranger: bool) {
+    pub(crate) fn meet(&mut self, peer: PeerId, limits: Limits, is_unknown: bool) {
         let towards = self.of(peer);
-        let room = if is_stranger { 0 } else { limits.window };
-        (towards.limits, towards.room, towards.is_stranger) = (limits, room, is_stranger);
+        let room = if is_unknown { 0 } else { limits.window };
+        (towards.limits, towards.room, towards.is_unknown) = (limits, room, is_unknown);
     }
 
     /// A stranger has said what its window is.
-    pub(crate) fn meet_again(&mut self, peer: PeerId, limits: Limits) {
+    pub(crate) fn relearn_window(&mut self, peer: PeerId, limits: Limits) {
         let towards = self.of(peer);
-        (towards.limits, towards.room, towards.is_stranger) = (limits, limits.window, false);
+        (towards.limits, towards.room, towards.is_unknown) = (limits, limits.window, false);
     }
 
     /// A stranger has been lost.
-    pub(crate) fn forget_stranger(&mut self, peer: PeerId) {
+    pub(crate) fn forget_unknown(&mut self, peer: PeerId) {
         if let Some(towards) = self.peers.get_mut(peer) {
-            towards.is_stranger = false;
+            towards.is_unknown = false;
         }
     }
 
@@ -390,9 +390,9 @@ mod tests {
         let mut rooms = Rooms::new(1);
         assert!(!rooms.is_met(A) && rooms.room(A).is_none());
         rooms.meet(A, Limits { window: 100, ..LIMITS }, true);
-        assert!(!rooms.take(A, 1) && rooms.is_stranger(A) && rooms.room(A).is_none());
-        rooms.meet_again(A, LIMITS);
-        assert_eq!((rooms.room(A), rooms.is_stranger(A)), (Some(1000), false));
+        assert!(!rooms.take(A, 1) && rooms.is_unknown(A) && rooms.room(A).is_none());
+        rooms.relearn_window(A, LIMITS);
+        assert_eq!((rooms.room(A), rooms.is_unknown(A)), (Some(1000), false));
         rooms.lose_peer(A);
         assert!(!rooms.is_met(A) && !rooms.take(A, 1));
     }

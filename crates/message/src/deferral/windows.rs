@@ -55,7 +55,7 @@ impl Initial for Window {
 
 /// What is to be said to a sender, in this order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Review {
+pub(crate) struct WindowUpdate {
     pub(crate) room: Option<Room>,
     pub(crate) query: Option<Query>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Answered {
 
 /// How a window stands, for displays.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct WindowState {
     pub(crate) bytes: u32,
     pub(crate) stored: u32,
     pub(crate) freed: u32,
@@ -89,7 +89,7 @@ pub(crate) struct Admitted<'a> {
 }
 
 impl Admitted<'_> {
-    /// It found its receive waiting. Returns whether there is something to [review](Windows::review).
+    /// It found its receive waiting. Returns whether there is something to [update](Windows::update).
     #[inline(always)]
     pub(crate) fn pass(self) -> bool {
         self.window.freed += self.cost;
@@ -153,11 +153,11 @@ impl Windows {
         self.of_peers.of(peer)
     }
 
-    pub(crate) fn inspect(&self, peer: PeerId) -> Standing {
+    pub(crate) fn inspect(&self, peer: PeerId) -> WindowState {
         let initial = Window::initial(&self.limits.window, peer);
         let window = self.of_peers.get(peer).unwrap_or(&initial);
         let dropped = window.dropped.as_deref();
-        Standing {
+        WindowState {
             bytes: window.bytes,
             stored: window.stored,
             freed: window.freed,
@@ -183,14 +183,14 @@ impl Windows {
         if is_within { Ok(Admitted { window, cost, quarter }) } else { Err(Malformed) }
     }
 
-    /// A message of `from` found its receive waiting. Returns whether there is something to [review](Self::review).
+    /// A message of `from` found its receive waiting. Returns whether there is something to [update](Self::update).
     #[inline]
     pub(crate) fn pass(&mut self, from: PeerId, cost: u32) -> bool {
         let quarter = self.limits.window / 4;
         Admitted { window: self.of(from), cost, quarter }.pass()
     }
 
-    /// A message of `from` has to be stored. Returns whether there is something to [review](Self::review).
+    /// A message of `from` has to be stored. Returns whether there is something to [update](Self::update).
     pub(crate) fn enter(&mut self, counters: &Counters, from: PeerId, cost: u32) -> bool {
         counters.add(Counter::UnmatchedBytes, cost.into());
         raise_peak(counters);
@@ -199,7 +199,7 @@ impl Windows {
         window.dropped.is_some()
     }
 
-    /// A stored message is stored no longer. The caller [reviews](Self::review) the window.
+    /// A stored message is stored no longer. The caller [updates](Self::update) the window.
     pub(crate) fn leave(&mut self, counters: &Counters, from: PeerId, cost: u32) {
         counters.sub(Counter::UnmatchedBytes, cost.into());
         raise_peak(counters);
@@ -314,35 +314,35 @@ impl Windows {
     /// What is to be said to a sender now (W5), once its window has [shrunk](Self::shrink). `is_returning`: room is on
     /// its way back to it; once that has left, the rest follows. `first_from`: the first posted receive beyond a number
     /// that a message of this sender could satisfy.
-    pub(crate) fn review(
+    pub(crate) fn update(
         &mut self,
         counters: &Counters,
         from: PeerId,
         is_returning: bool,
         first_from: impl FnOnce(Target, Number) -> Option<(Number, Queue, Pattern)>,
-    ) -> Review {
-        let (mut review, quarter) = (Review::default(), self.limits.window / 4);
+    ) -> WindowUpdate {
+        let (mut update, quarter) = (WindowUpdate::default(), self.limits.window / 4);
         if self.of(from).freed >= quarter {
-            review.room = self.return_room(from, is_returning);
+            update.room = self.return_room(from, is_returning);
         }
-        let Some(Dropped { count: 1.., asked, open: None }) = self.of(from).dropped.as_deref() else { return review };
+        let Some(Dropped { count: 1.., asked, open: None }) = self.of(from).dropped.as_deref() else { return update };
         let (source, asked) = (Target::Peer(from), *asked);
         let needs = [first_from(source, asked), self.inquiries.first_from(source, asked)];
         let Some((number, queue, pattern)) = needs.into_iter().flatten().min_by_key(|(number, ..)| *number) else {
-            return review;
+            return update;
         };
-        if review.room.is_none() {
-            review.room = self.return_room(from, is_returning);
+        if update.room.is_none() {
+            update.room = self.return_room(from, is_returning);
         }
         if self.goes_on(from) {
-            return review;
+            return update;
         }
         if let Some(dropped) = &mut self.of(from).dropped {
             dropped.open = Some(number);
             counters.add(Counter::Queries, 1);
-            review.query = Some(Query { queue, tag: pattern.tag, ignore: pattern.ignore });
+            update.query = Some(Query { queue, tag: pattern.tag, ignore: pattern.ignore });
         }
-        review
+        update
     }
 
     /// Gives a sender back what has become free of its window.
@@ -427,7 +427,7 @@ impl Windows {
     /// A departed peer makes place for another one: the spare memory pays for its stored messages from now on, and for
     /// a record of it, as `record`. Returns whether it does, or has too little.
     pub(crate) fn begin_record(&mut self, peer: PeerId, record: PeerId) -> bool {
-        let Standing { bytes, stored, .. } = self.inspect(peer);
+        let WindowState { bytes, stored, .. } = self.inspect(peer);
         let needed = stored as usize + RECORD_BYTES;
         if self.spare + ((bytes - self.limits.window) as usize) < needed {
             return false;

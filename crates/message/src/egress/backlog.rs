@@ -110,7 +110,7 @@ pub(crate) struct Backlog<B> {
 }
 
 impl<B: crate::link::Buffer> Backlog<B> {
-    /// What the queue of messages takes when there is one.
+    /// Bytes that the queue of messages takes when there is one.
     pub(crate) const ONE_MESSAGE: usize = block(size_of::<Outgoing<B>>());
 
     pub(crate) fn new() -> Self {

@@ -50,7 +50,7 @@ pub(crate) struct WaitingControl {
 }
 
 impl WaitingControl {
-    /// What one takes: its place in a queue that doubles as it grows.
+    /// Bytes that one takes: its place in a queue that doubles as it grows.
     pub(crate) const BYTES: usize = 2 * size_of::<WaitingControl>();
 
     fn control(&self) -> Control {

@@ -1,7 +1,7 @@
 //! [`Lane`]: what waits for one peer; [`Delayed`]: for how many something does.
 
 use super::backlog::Backlog;
-use super::holding::Hold;
+use super::inject_backoff::PeerBackoff;
 use crate::link::Buffer;
 use crate::waits::WaitCause;
 
@@ -15,19 +15,19 @@ pub(super) struct Lane<B> {
     /// Whether the peer is in `Egress::full`.
     pub(super) is_full: bool,
     /// Whether injected messages are refused.
-    pub(super) hold: Hold,
+    pub(super) hold: PeerBackoff,
 }
 
 impl<B: Buffer> Lane<B> {
     /// Whether anything goes on when credits come.
     pub(super) fn wants_credits(&self) -> bool {
-        !self.backlog.is_empty() || self.hold != Hold::default()
+        !self.backlog.is_empty() || self.hold != PeerBackoff::default()
     }
 }
 
 impl<B: Buffer> Default for Lane<B> {
     fn default() -> Self {
-        Lane { backlog: Backlog::new(), waits_for: None, is_full: false, hold: Hold::default() }
+        Lane { backlog: Backlog::new(), waits_for: None, is_full: false, hold: PeerBackoff::default() }
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod backlog;
 mod control;
-mod holding;
+mod inject_backoff;
 mod lane;
 mod leaving;
 mod mailboxes;
@@ -29,10 +29,10 @@ use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::{Controls, publish_tally};
 pub(crate) use control::{WaitingControl, refused_most};
-use holding::Holding;
+use inject_backoff::InjectBackoff;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
-pub(crate) use open::Held;
+pub(crate) use open::WaitingSend;
 use outgoing::Departing;
 pub(crate) use outgoing::{Body, Outgoing, copy_of};
 pub(crate) use short::Short;
@@ -78,7 +78,7 @@ pub(crate) struct Egress<B: Buffer> {
     waits: Waits,
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
-    holding: Holding,
+    holding: InjectBackoff,
     /// Flow control's own packets.
     controls: Controls,
     pub(crate) attention: Attention,
@@ -98,7 +98,7 @@ impl<B: Buffer> Egress<B> {
             delayed: Delayed::default(),
             waits: Waits::default(),
             full: Vec::new(),
-            holding: Holding::default(),
+            holding: InjectBackoff::default(),
             controls: Controls::new(config),
             attention: Attention::default(),
         }

@@ -17,7 +17,7 @@ const MESSAGES_PER_LOOK: usize = 128;
 
 /// A message that waits to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum WaitingSend {
     /// A send, where it matches, and how long it is.
     Send(Space, usize),
     /// What announces a send that is kept.
@@ -27,7 +27,7 @@ pub(crate) enum Held {
 impl<B: Buffer> Egress<B> {
     /// Shows messages of the program that wait: of some peers from `cursor` on, which then stands behind them, the
     /// first few of each, with a number that no other message for that peer has.
-    pub(crate) fn show_held(&self, cursor: &mut u32, mut show: impl FnMut(PeerId, u32, WaitCause, Held)) {
+    pub(crate) fn show_held(&self, cursor: &mut u32, mut show: impl FnMut(PeerId, u32, WaitCause, WaitingSend)) {
         if self.waiting_messages() == 0 {
             return;
         }
@@ -39,8 +39,8 @@ impl<B: Buffer> Egress<B> {
             let cause = lane.waits_for.unwrap_or(WaitCause::Credits);
             for (number, message) in lane.backlog.numbered().take(MESSAGES_PER_PEER.min(left)) {
                 left -= 1;
-                let send = message.sent().map(|(space, bytes)| Held::Send(space, bytes));
-                if let Some(held) = send.or_else(|| message.announces().map(Held::Announcement)) {
+                let send = message.sent().map(|(space, bytes)| WaitingSend::Send(space, bytes));
+                if let Some(held) = send.or_else(|| message.announces().map(WaitingSend::Announcement)) {
                     show(peer, number, cause, held);
                 }
             }
@@ -75,8 +75,8 @@ impl<B: Buffer> Egress<B> {
         self.waits.tell(list);
     }
 
-    /// Begins in the middle of a program: see [`Endpoint::begin_amid`](crate::Endpoint::begin_amid).
-    pub(crate) fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32, now: Instant) -> bool {
+    /// Begins in the middle of a program: see [`Endpoint::begin_mid_stream`](crate::Endpoint::begin_mid_stream).
+    pub(crate) fn begin_mid_stream(&mut self, peer: PeerId, sent: u32, received: u32, now: Instant) -> bool {
         let mut credits = self.flow.request(peer, sent, now).into_credits();
         let granted = credits.count();
         credits.spend_many(granted);

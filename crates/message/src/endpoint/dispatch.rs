@@ -23,7 +23,7 @@ impl<L: Link> Endpoint<L> {
         };
         if packet.header.kind() == PacketKind::Data {
             let handled = self.handle_data(from, packet);
-            self.judge(from, handled);
+            self.count_violation(from, handled);
         } else {
             self.port.egress.attention.raise();
         }
@@ -63,7 +63,7 @@ impl<L: Link> Endpoint<L> {
             Err(_) => return self.port.count(Counter::Violations, 1),
         };
         let handled = self.handle_data(from, first).and_then(|()| self.handle_next(from, rest));
-        self.judge(from, handled);
+        self.count_violation(from, handled);
         self.end_packet(from, gained);
     }
 
@@ -79,7 +79,7 @@ impl<L: Link> Endpoint<L> {
 
     /// What no correct peer sends counts as a violation.
     #[inline]
-    pub(super) fn judge(&mut self, from: PeerId, handled: Handled) {
+    pub(super) fn count_violation(&mut self, from: PeerId, handled: Handled) {
         if handled.is_err() && !self.port.presence.is_given_up(from) {
             self.port.count(Counter::Violations, 1);
         }

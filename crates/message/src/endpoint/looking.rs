@@ -2,7 +2,7 @@
 //! account of that while it works.
 
 use super::Endpoint;
-use crate::egress::Held;
+use crate::egress::WaitingSend;
 use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
 use crate::looks::{PLACES_PER_LOOK, SeenSend, SendName, is_tagged, turn};
@@ -92,8 +92,8 @@ impl<L: Link> Endpoint<L> {
         let mut announced = BTreeMap::new();
         let mut next_lane = self.looks.next_lane;
         self.port.egress.show_held(&mut next_lane, |to, number, waits_for, held| match held {
-            Held::Announcement(key) => _ = announced.insert(key, waits_for),
-            Held::Send(space, bytes) => {
+            WaitingSend::Announcement(key) => _ = announced.insert(key, waits_for),
+            WaitingSend::Send(space, bytes) => {
                 let seen = SeenSend { to, space, bytes, since: now, waits_for };
                 self.looks.see_send(SendName::Held(to, number), seen);
             }

@@ -155,9 +155,9 @@ impl<L: Link> Endpoint<L> {
     /// For simulations that begin amid a program instead of at its start: flow control is as though so many packets had
     /// gone to `peer` whose credits have not come back, and so many had come from it whose credits have not been
     /// returned. Returns `false` if that cannot be: there are not so many credits, or some would have been returned.
-    pub fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32) -> bool {
+    pub fn begin_mid_stream(&mut self, peer: PeerId, sent: u32, received: u32) -> bool {
         self.port.egress.attention.raise();
-        self.port.egress.begin_amid(peer, sent, received, self.port.now)
+        self.port.egress.begin_mid_stream(peer, sent, received, self.port.now)
     }
 
     /// A copy of flow control's state, for displays and checkers of invariants. Allocates.

@@ -122,7 +122,7 @@ impl<L: Link> Endpoint<L> {
         let happened = self.handle_events();
         // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
         if !self.inbound.windows().inquiries.is_empty() {
-            self.review_inquiries();
+            self.check_inquiries();
         }
         self.end_losses();
         worked | happened
@@ -280,8 +280,8 @@ impl<L: Link> Endpoint<L> {
 
     /// Ends the peeks that have their answers.
     #[cold]
-    fn review_inquiries(&mut self) {
-        self.inbound.review_inquiries(&mut self.port);
+    fn check_inquiries(&mut self) {
+        self.inbound.check_inquiries(&mut self.port);
         if self.fences.are_raised() {
             // A message to ourselves may have been dropped.
             self.release_fenced(Target::Myself);

@@ -38,7 +38,7 @@ impl<L: Link> Endpoint<L> {
         match head {
             Message::Note(Note::ClearToSend(clear)) => self.pulls.note_asked(Key(clear.pull)),
             // More may have become free meanwhile.
-            Message::Note(Note::Room(_)) => self.inbound.review(&mut self.port, to),
+            Message::Note(Note::Room(_)) => self.inbound.update_window(&mut self.port, to),
             _ => {}
         }
     }
@@ -48,7 +48,7 @@ impl<L: Link> Endpoint<L> {
         self.port.egress.retry_control(&mut self.port.link);
         for to in self.port.egress.take_full() {
             self.port.egress.retry(to);
-            self.sends.meet_again(&mut self.port, to);
+            self.sends.relearn_window(&mut self.port, to);
             self.resume(to);
             if self.fences.are_raised() {
                 self.release_fenced(Target::Peer(to));

@@ -34,7 +34,7 @@ impl<L: Link> Endpoint<L> {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_not_short(peer, send, step);
         }
-        // Of losses only one can have been found: a peer that does not take flow control's packets. Progress handles it.
+        // One loss alone can have been found: a peer that does not take flow control's packets. Progress handles it.
         self.port.end_short(context, space, length, report);
         Ok(())
     }
@@ -85,7 +85,7 @@ impl<L: Link> Endpoint<L> {
         if send.inject && self.sends.must_greet(&mut self.port, to) {
             return Err(TryAgain);
         }
-        self.sends.send_otherwise(&mut self.port, to, send);
+        self.sends.send_rendezvous_or_defer(&mut self.port, to, send);
         Ok(())
     }
 

@@ -38,10 +38,10 @@ impl<L: Link> Inbound<L> {
             && let Some(filled) = self.matching.of(queue).fill_first(&envelope, rest)
         {
             // So much of the window may be free again that its sender is to be told.
-            let is_to_review = admitted.pass();
+            let is_to_update = admitted.pass();
             self.report_filled(port, filled, &envelope, queue);
-            if is_to_review {
-                self.review(port, from);
+            if is_to_update {
+                self.update_window(port, from);
             }
             return Ok(());
         }

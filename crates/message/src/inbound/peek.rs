@@ -64,14 +64,14 @@ impl<L: Link> Inbound<L> {
         } else {
             self.windows.inquiries.push(inquiry);
             self.seek(port, pattern.from);
-            self.review_inquiries(port);
+            self.check_inquiries(port);
         }
         Ok(false)
     }
 
     /// Ends the peeks that have their answers.
     #[cold]
-    pub(crate) fn review_inquiries(&mut self, port: &mut Port<L>) {
+    pub(crate) fn check_inquiries(&mut self, port: &mut Port<L>) {
         for inquiry in self.windows.inquiries.all() {
             if !self.windows.inquiries.contains(inquiry.number) {
                 continue;

@@ -50,7 +50,7 @@ impl<L: Link> Inbound<L> {
         if self.windows.grow(from) {
             self.tell_link(port, from);
         }
-        self.review(port, from);
+        self.update_window(port, from);
         Ok(())
     }
 
@@ -96,7 +96,7 @@ impl<L: Link> Inbound<L> {
                 self.offer_to_inquiry(port, answered.number, RemoteSend::of_deferred(from, send), envelope, queue)?;
             }
         }
-        self.review(port, from);
+        self.update_window(port, from);
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl<L: Link> Inbound<L> {
     /// A sender has no match for our query.
     pub(crate) fn handle_no_match(&mut self, port: &mut Port<L>, from: PeerId) -> Handled {
         self.windows.take_no_match(from, self.has_asked(port, from))?;
-        self.review(port, from);
+        self.update_window(port, from);
         Ok(())
     }
 }

@@ -19,16 +19,16 @@ impl<L: Link> Inbound<L> {
     #[inline]
     pub(crate) fn pass_window(&mut self, port: &mut Port<L>, from: PeerId, cost: u32) {
         if self.windows.pass(from, cost) {
-            self.review(port, from);
+            self.update_window(port, from);
         }
     }
 
     /// A message of `from` has to be stored.
     pub(crate) fn enter_window(&mut self, port: &mut Port<L>, from: PeerId, cost: u32) {
-        let is_to_review = self.windows.enter(port.link.counters(), from, cost);
+        let is_to_update = self.windows.enter(port.link.counters(), from, cost);
         self.tell_link(port, from);
-        if is_to_review {
-            self.review(port, from);
+        if is_to_update {
+            self.update_window(port, from);
         }
     }
 
@@ -45,13 +45,13 @@ impl<L: Link> Inbound<L> {
             Target::Peer(from) => {
                 self.windows.leave(port.link.counters(), from, cost);
                 self.tell_link(port, from);
-                self.review(port, from);
+                self.update_window(port, from);
             }
         }
     }
 
     /// Says to a sender what is to be said now: room is given back, a query made.
-    pub(crate) fn review(&mut self, port: &mut Port<L>, from: PeerId) {
+    pub(crate) fn update_window(&mut self, port: &mut Port<L>, from: PeerId) {
         port.egress.attention.raise();
         if self.windows.shrink(from) {
             self.tell_link(port, from);
@@ -59,11 +59,11 @@ impl<L: Link> Inbound<L> {
         let is_returning = port.egress.returning(from) > 0;
         let (windows, matching) = (&mut self.windows, &mut self.matching);
         let first_from = |source, after| matching.first_from(source, after);
-        let review = windows.review(port.link.counters(), from, is_returning, first_from);
-        if let Some(room) = review.room {
+        let update = windows.update(port.link.counters(), from, is_returning, first_from);
+        if let Some(room) = update.room {
             port.tell(from, room);
         }
-        if let Some(query) = review.query {
+        if let Some(query) = update.query {
             port.tell(from, query);
         }
     }
@@ -81,11 +81,11 @@ impl<L: Link> Inbound<L> {
         port.egress.attention.raise();
         match from {
             Source::From(Target::Myself) => {}
-            Source::From(Target::Peer(peer)) => self.review(port, peer),
+            Source::From(Target::Peer(peer)) => self.update_window(port, peer),
             Source::Any => {
                 for place in (0..self.windows.peers_with_dropped()).rev() {
                     if let Some(peer) = self.windows.nth_with_dropped(place) {
-                        self.review(port, peer);
+                        self.update_window(port, peer);
                     }
                 }
             }

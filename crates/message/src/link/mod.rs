@@ -171,9 +171,9 @@ pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites
         false
     }
 
-    /// What we set aside for the unmatched messages of each sender: for peers to know. Called once, before they can ask.
-    /// It is a number of bytes, a multiple of eight; the last three bits are the endpoint's, which says in them how long
-    /// the other messages may be that it has to put together.
+    /// The window that we set aside for the unmatched messages of each sender, for peers to know: a number of bytes, a
+    /// multiple of eight. In its last three bits the endpoint says how long other messages may be that it has to put
+    /// together. Called once, before peers can ask.
     fn tell_window(&mut self, _told: u32) {}
 
     /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be

@@ -53,7 +53,7 @@ struct Transfer {
 }
 
 #[derive(Debug)]
-struct Held<B> {
+struct HeldEnding<B> {
     ending: Ending<B>,
     peer: PeerId,
     /// Transfers that have not ended.
@@ -64,7 +64,7 @@ struct Held<B> {
 #[derive(Debug)]
 pub(crate) struct Transfers<B> {
     running: Slab<Transfer>,
-    held: Slab<Held<B>>,
+    held: Slab<HeldEnding<B>>,
 }
 
 impl<B> Transfers<B> {
@@ -100,7 +100,7 @@ impl<B> Transfers<B> {
 
     /// What is over with `peer` ends with the last of these transfers.
     pub(crate) fn hold(&mut self, transfers: &[Key], peer: PeerId, ending: Ending<B>) {
-        let key = self.held.insert(Held { ending, peer, left: transfers.len() });
+        let key = self.held.insert(HeldEnding { ending, peer, left: transfers.len() });
         for &transfer in transfers {
             if let Some(transfer) = self.running.get_mut(transfer) {
                 transfer.whose = Whose::Held(key);

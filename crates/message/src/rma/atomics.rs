@@ -97,7 +97,7 @@ impl<L: Link> Rma<L> {
         self.end_part(port, key, Status::Success);
     }
 
-    /// What the memories of both sides have room for: the target's for the request, ours for its answer.
+    /// The size that both memories have room for: the target's for the request, ours for its answer.
     fn control_size(port: &mut Port<L>, rooms: &mut Rooms, to: Target) -> ControlSize {
         let Target::Peer(to) = to else { return ControlSize::MOST };
         if !rooms.is_met(to) {

@@ -99,7 +99,7 @@ impl<L: Link> Rma<L> {
         if self.fail_if_lost(port, key, peer) {
             return;
         }
-        // What is left of a write is a part, and each piece that leaves before the last is another.
+        // The rest of a write is a part, and each piece that leaves before the last is another.
         self.operations.add_parts(key, 1);
         let buffer = buffer.slice(offset, bytes);
         let mut rest =

@@ -24,7 +24,7 @@ impl<L: Link> Sends<L> {
             self.rooms.learn(port, to);
         }
         if !self.take_room(to, &send) {
-            return self.send_otherwise(port, to, send);
+            return self.send_rendezvous_or_defer(port, to, send);
         }
         let accepted = self.go_on_eagerly(port, to, send, None, false);
         debug_assert!(accepted.is_ok(), "only what may be refused is");
@@ -57,7 +57,7 @@ impl<L: Link> Sends<L> {
     #[cold]
     pub(crate) fn must_greet(&mut self, port: &mut Port<L>, to: PeerId) -> bool {
         let rooms = &self.rooms;
-        (!rooms.is_met(to) || rooms.is_stranger(to)) && port.link.must_greet(to)
+        (!rooms.is_met(to) || rooms.is_unknown(to)) && port.link.must_greet(to)
     }
 
     /// The same of the target of an injected remote operation.
@@ -66,7 +66,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// A message that is too long for the mailbox, or finds no room.
-    pub(crate) fn send_otherwise(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
+    pub(crate) fn send_rendezvous_or_defer(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
         port.count(Counter::BytesSent, send.buffer.len() as u64);
         match send.delivery || send.buffer.len() > self.rooms.limits(to).most(send.inject) {
             true if self.carry(port, to, &send) => {}
@@ -110,7 +110,7 @@ impl<L: Link> Sends<L> {
         Ok(())
     }
 
-    /// Whether an injected message is refused, because it would wait here (`egress/holding.rs`).
+    /// Whether an injected message is refused, because it would wait here (`egress/inject_backoff.rs`).
     #[cold]
     fn must_hold(&mut self, port: &mut Port<L>, to: PeerId, send: &Send<L::Buffer>, step: Option<&Step>) -> bool {
         let is_stuck = match step {

@@ -38,7 +38,7 @@ impl<L: Link> Sends<L> {
     /// Defers a send for which the receiver has no room.
     #[cold]
     fn defer(&mut self, port: &mut Port<L>, to: PeerId, key: Key) {
-        if !self.rooms.is_stranger(to) {
+        if !self.rooms.is_unknown(to) {
             port.count(Counter::SendsDeferred, 1);
         }
         if let Some(send) = self.kept.send_mut(key) {
@@ -93,7 +93,7 @@ impl<L: Link> Sends<L> {
     /// Shows the receiver the deferred sends that it does not know of (W4), unless nothing reaches it yet: what it says
     /// of its window may let them leave.
     fn notify(&mut self, port: &mut Port<L>, to: PeerId) {
-        if self.rooms.is_stranger(to) {
+        if self.rooms.is_unknown(to) {
             return;
         }
         let Some(batch) = self.rooms.next_batch(to) else { return };
@@ -195,8 +195,8 @@ impl<L: Link> Sends<L> {
     }
 
     /// Tries again to learn the window of a peer that could not tell it at the first message to it.
-    pub(crate) fn meet_again(&mut self, port: &mut Port<L>, peer: PeerId) {
-        if !self.rooms.is_stranger(peer) || !self.rooms.learn_again(port, peer) {
+    pub(crate) fn relearn_window(&mut self, port: &mut Port<L>, peer: PeerId) {
+        if !self.rooms.is_unknown(peer) || !self.rooms.learn_again(port, peer) {
             return;
         }
         self.release_deferred(port, peer);

@@ -43,7 +43,7 @@ impl RequestToSend {
         key.into_iter().chain(rest).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Most bytes of the body for so many pieces.
+    /// Most bytes of the body for this number of pieces.
     pub(crate) fn body_bytes(spans: usize) -> usize {
         8 + spans.saturating_sub(1) * SPAN_BYTES
     }

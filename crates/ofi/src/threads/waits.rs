@@ -48,7 +48,7 @@ pub const THREAD_FIRST_TRIES: u32 = SPINS + 16;
 pub const THREAD_FIRST_NAPS: u32 = 2;
 
 /// How long injected messages are refused that would have to wait for credits: many round trips between hosts. The
-/// measurements are in `egress/holding.rs` of the message layer.
+/// measurements are in `egress/inject_backoff.rs` of the message layer.
 pub const INJECT_PATIENCE: Duration = Duration::from_millis(2);
 
 /// How often one read waits at most for the rest of a message or for credits, each time a little: the rest of a message

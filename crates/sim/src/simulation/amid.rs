@@ -18,7 +18,7 @@ const REST_STREAMS: u64 = 2 << 32;
 impl Simulation {
     /// All have heard all, and under `static` each pair has exchanged a random number of messages of so many packets,
     /// pairs of one node too: what goes through the node's memory does not look at their rests.
-    pub(super) fn begin_amid(&mut self, packets: u32) -> Result<(), SimulationError> {
+    pub(super) fn begin_mid_stream(&mut self, packets: u32) -> Result<(), SimulationError> {
         let size = self.config.size();
         for process in &mut self.processes {
             process.endpoint.link_mut().hear_all(size);
@@ -50,7 +50,7 @@ impl Simulation {
         for (one, other, sent, received) in [(sender, receiver, rest, 0), (receiver, sender, 0, rest)] {
             let endpoint = &mut self.processes[one.0 as usize].endpoint;
             let peer = endpoint.link_mut().admit_peer(other);
-            if !peer.is_some_and(|peer| endpoint.begin_amid(peer, sent, received)) {
+            if !peer.is_some_and(|peer| endpoint.begin_mid_stream(peer, sent, received)) {
                 let why = format!("{one} and {other} cannot begin amid a program: give every process a place for all");
                 return Err(SimulationError::Setup(why));
             }

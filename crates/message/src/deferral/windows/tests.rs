@@ -11,17 +11,17 @@ fn windows() -> Windows {
     Windows::new(2, LIMITS, 50, 4000)
 }
 
-/// A review when the first receive that A could satisfy is this one.
-fn review(windows: &mut Windows, counters: &Counters, first: Option<u64>) -> Review {
+/// The update when the first receive that A could satisfy is this one.
+fn update(windows: &mut Windows, counters: &Counters, first: Option<u64>) -> WindowUpdate {
     windows.shrink(A);
-    windows.review(counters, A, false, |source, after| {
+    windows.update(counters, A, false, |source, after| {
         assert_eq!(source, Target::Peer(A));
         let pattern = Pattern { from: Source::Any, tag: 7, ignore: 0 };
         first.map(Number).filter(|number| *number > after).map(|number| (number, Queue::Tagged, pattern))
     })
 }
 
-const ROOM: fn(u64) -> Review = |bytes| Review { room: Some(Room { bytes }), query: None };
+const ROOM: fn(u64) -> WindowUpdate = |bytes| WindowUpdate { room: Some(Room { bytes }), query: None };
 const QUERY: Query = Query { queue: Queue::Tagged, tag: 7, ignore: 0 };
 
 #[test]
@@ -42,12 +42,12 @@ fn what_is_stored_or_not_given_back_yet_takes_room() {
 fn room_is_given_back_a_quarter_of_a_window_at_a_time() {
     let (mut windows, counters) = (windows(), Counters::default());
     assert!(!windows.pass(A, 249), "too little");
-    assert_eq!(review(&mut windows, &counters, None), Review::default());
+    assert_eq!(update(&mut windows, &counters, None), WindowUpdate::default());
     assert!(windows.pass(A, 1));
-    let waits = windows.review(&counters, A, true, |_, _| None);
-    assert_eq!(waits, Review::default(), "the room before has not left yet");
-    assert_eq!(review(&mut windows, &counters, None), ROOM(250));
-    assert_eq!(review(&mut windows, &counters, None), Review::default(), "once");
+    let waits = windows.update(&counters, A, true, |_, _| None);
+    assert_eq!(waits, WindowUpdate::default(), "the room before has not left yet");
+    assert_eq!(update(&mut windows, &counters, None), ROOM(250));
+    assert_eq!(update(&mut windows, &counters, None), WindowUpdate::default(), "once");
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn a_query_is_made_for_the_first_receive_that_a_dropped_envelope_could_meet_and_
     let (mut windows, counters) = (windows(), Counters::default());
     windows.enter(&counters, A, 900);
     windows.drop_envelope(A, Some(7), Number(3));
-    assert_eq!(review(&mut windows, &counters, Some(3)).query, None, "that one was posted before it was dropped");
-    assert_eq!(review(&mut windows, &counters, Some(4)).query, Some(QUERY));
-    assert_eq!(review(&mut windows, &counters, Some(4)).query, None, "it is open");
+    assert_eq!(update(&mut windows, &counters, Some(3)).query, None, "that one was posted before it was dropped");
+    assert_eq!(update(&mut windows, &counters, Some(4)).query, Some(QUERY));
+    assert_eq!(update(&mut windows, &counters, Some(4)).query, None, "it is open");
     assert_eq!(windows.until(A), Some(Number(3)), "later receives must not be met out of turn (W6)");
     assert_eq!(windows.take_offer(A, false), Err(Malformed), "the query has not left");
     assert_eq!(windows.take_offer(A, true), Ok(Answered { number: Number(4), until: Number(4) }));
@@ -71,7 +71,7 @@ fn a_sender_with_room_goes_on_by_itself() {
     let (mut windows, counters) = (windows(), Counters::default());
     windows.drop_envelope(A, None, Number(0));
     windows.pass(A, 10);
-    assert_eq!(review(&mut windows, &counters, Some(1)), ROOM(10), "all room is given back, and nothing asked");
+    assert_eq!(update(&mut windows, &counters, Some(1)), ROOM(10), "all room is given back, and nothing asked");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn no_match_ends_an_account_once_all_dropped_envelopes_have_come() {
     let (mut windows, counters) = (windows(), Counters::default());
     windows.enter(&counters, A, 900);
     windows.drop_envelope(A, Some(1), Number(0));
-    assert!(review(&mut windows, &counters, Some(1)).query.is_some());
+    assert!(update(&mut windows, &counters, Some(1)).query.is_some());
     windows.remember(A).expect("one was dropped");
     assert!(windows.has_dropped(), "the query is open");
     assert_eq!((windows.take_no_match(A, true), windows.has_dropped()), (Ok(()), false));
@@ -96,7 +96,7 @@ fn windows_grow_where_envelopes_are_dropped_and_shrink_when_all_have_come() {
     windows.remember(A).expect("one was dropped");
     windows.enter(&counters, A, 2000);
     assert_eq!(windows.left(A), 1500);
-    review(&mut windows, &counters, None);
+    update(&mut windows, &counters, None);
     assert_eq!((windows.inspect(A).bytes, windows.spare()), (1000, 4000));
     windows.release(A);
     assert_eq!(windows.spare(), 4000);
@@ -112,7 +112,7 @@ fn a_peek_is_open_while_a_sender_may_have_something_for_it() {
     let inquiry = Inquiry { number: Number(2), pattern, queue, context, claim: false, discard: false };
     windows.inquiries.push(inquiry.clone());
     assert!(windows.is_open(&inquiry), "its sender has no room to go on, and will be asked");
-    assert_eq!(review(&mut windows, &counters, None).query, Some(QUERY));
+    assert_eq!(update(&mut windows, &counters, None).query, Some(QUERY));
     assert!(windows.is_open(&inquiry));
     windows.take_no_match(A, true).expect("there was a query");
     assert!(!windows.is_open(&inquiry));

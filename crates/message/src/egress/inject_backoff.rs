@@ -45,7 +45,7 @@ const UNTIMED_MOST: u32 = 100_000;
 /// not moved since: that others have moved does not begin it anew. So who is refused late in the wait of another is
 /// refused for less than `patience`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Holding {
+pub(super) struct InjectBackoff {
     stage: Stage,
     /// The number of the wait, or of the last one. 0: there was none.
     wait: u64,
@@ -67,7 +67,7 @@ enum Stage {
 
 /// What holds for one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hold {
+pub(super) struct PeerBackoff {
     /// In which wait a message to it was refused last. 0: in none since credits came.
     wait: u64,
     /// It was in vain.
@@ -79,14 +79,14 @@ pub(super) struct Hold {
     pub(super) is_scarce: bool,
 }
 
-impl Hold {
+impl PeerBackoff {
     /// Whether a message to it has been refused since credits came.
     pub(super) fn is_holding(&self) -> bool {
         self.wait != 0
     }
 }
 
-impl Holding {
+impl InjectBackoff {
     /// Whether its time counts.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {
@@ -94,7 +94,7 @@ impl Holding {
     }
 
     /// Nothing waits for the peer any more, or credits have come.
-    pub(super) fn end(&mut self, hold: &mut Hold) {
+    pub(super) fn end(&mut self, hold: &mut PeerBackoff) {
         let was_holding = hold.is_holding();
         self.forget(hold);
         (hold.wait, hold.has_given_up, hold.is_on_trial) = (0, false, false);
@@ -114,7 +114,7 @@ impl Holding {
     }
 
     /// A message to this peer cannot leave. Returns whether it is refused.
-    pub(super) fn refuse(&mut self, hold: &mut Hold, patience: Duration, now: Instant) -> bool {
+    pub(super) fn refuse(&mut self, hold: &mut PeerBackoff, patience: Duration, now: Instant) -> bool {
         let is_refused = !hold.has_given_up && self.is_patient(patience, now);
         if !is_refused {
             self.forget(hold);
@@ -129,7 +129,7 @@ impl Holding {
     /// Whether a message that cannot leave is refused now. Begins a wait if there is none.
     fn is_patient(&mut self, patience: Duration, now: Instant) -> bool {
         match &mut self.stage {
-            Stage::Idle => *self = Holding { stage: Stage::Begun(1), wait: self.wait + 1, peers: 0 },
+            Stage::Idle => *self = InjectBackoff { stage: Stage::Begun(1), wait: self.wait + 1, peers: 0 },
             Stage::Begun(refusals) if *refusals < UNTIMED_MOST => *refusals += 1,
             Stage::Since(begun) if now.since(*begun) < patience => {}
             Stage::RestUntil(_) => return false,
@@ -142,7 +142,7 @@ impl Holding {
     }
 
     /// The wait is not for this peer, or no longer.
-    fn forget(&mut self, hold: &Hold) {
+    fn forget(&mut self, hold: &PeerBackoff) {
         self.peers -= u32::from(hold.wait == self.wait && hold.is_holding() && !hold.has_given_up);
     }
 }
@@ -160,9 +160,9 @@ mod tests {
     /// Two peers.
     #[derive(Default)]
     struct Two {
-        holding: Holding,
-        a: Hold,
-        b: Hold,
+        holding: InjectBackoff,
+        a: PeerBackoff,
+        b: PeerBackoff,
     }
 
     impl Two {
@@ -197,7 +197,7 @@ mod tests {
         assert!(!two.refuse_a(52_000));
         assert!(!two.refuse_b(52_000), "it rests");
         two.tell_time(1_051_999);
-        assert!(!two.holding.refuse(&mut Hold::default(), PATIENCE, at(1_051_999)), "whoever it is");
+        assert!(!two.holding.refuse(&mut PeerBackoff::default(), PATIENCE, at(1_051_999)), "whoever it is");
         two.tell_time(1_052_000);
         assert!(!two.holding.is_timed() && !two.refuse_a(1_052_000), "who was not worth waiting for is not waited for");
         two.end_a();
