@@ -43,7 +43,7 @@ impl ControlSize {
         LEAST_BYTES << self.0
     }
 
-    /// Payload of a piece of a write or of a read by message: full packets.
+    /// Payload of a piece of a write or of a read by message: where it is of a read, full packets.
     pub(crate) const fn piece_bytes(self) -> usize {
         (self.bytes() + MESSAGE_HEADER_BYTES) / PAYLOAD_BYTES * PAYLOAD_BYTES - MESSAGE_HEADER_BYTES
     }

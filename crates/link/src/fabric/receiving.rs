@@ -166,7 +166,8 @@ impl Protocol {
 
     fn handle_packets(&mut self, place: PeerId, batch: &Batch, now: Instant) {
         let Header { kind, is_closing, is_last, sequence, .. } = batch.header;
-        let own_window = self.own.window;
+        // The last three bits of what is told are no bytes.
+        let own_window = self.own.window & !7;
         let Some(at) = self.places.get_mut(place.0 as usize) else { return };
         let generation = at.generation;
         let Some(peer) = at.peer.as_deref_mut().filter(|peer| peer.phase != Phase::Greeting && !peer.is_quarantined)

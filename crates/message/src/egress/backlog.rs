@@ -13,8 +13,8 @@
 //!   the notes.
 //! - pieces of what we pull: nothing: they go into the program's buffer. Why that is bounded: a piece counts only
 //!   after our `ClearToSend` has left; then next in order, or it is dropped.
-//! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer
-//!   (`ControlSize::bounced`);
+//! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most `ControlSize::bounced`
+//!   of a peer;
 //!   beyond, dropped.
 //! - a batch of deferral notices: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why that is bounded: a
 //!   batch has at most `ControlSize::batch`; one that comes before `Acknowledged` has left is dropped.
@@ -110,8 +110,10 @@ pub(crate) struct Backlog<B> {
 }
 
 impl<B: crate::link::Buffer> Backlog<B> {
-    /// Bytes that the queue of messages takes when there is one.
-    pub(crate) const ONE_MESSAGE: usize = block(size_of::<Outgoing<B>>());
+    /// Messages for which the queue begins: an answer with a payload, and an offer without one behind it.
+    const FEW: usize = 2;
+    /// Bytes that it takes then.
+    pub(crate) const FEW_MESSAGES: usize = block(Self::FEW * size_of::<Outgoing<B>>());
 
     pub(crate) fn new() -> Self {
         let (messages, notes) = (VecDeque::new(), VecDeque::new());
@@ -160,7 +162,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             _ => 0,
         });
         let queue = block(self.messages.capacity() * size_of::<Outgoing<B>>());
-        queue.min(Self::ONE_MESSAGE) + payloads.sum::<usize>()
+        queue.min(Self::FEW_MESSAGES) + payloads.sum::<usize>()
     }
 
     /// Whether something of this kind waits.
@@ -195,8 +197,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             }
             message => {
                 if self.messages.capacity() == 0 {
-                    // Mostly it is the only one.
-                    self.messages.reserve_exact(1);
+                    self.messages.reserve_exact(Self::FEW);
                 }
                 self.messages.push_back(message);
                 self.behind += 1;

@@ -53,7 +53,9 @@ impl<L: Link> Inbound<L> {
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(crate) fn update_window(&mut self, port: &mut Port<L>, from: PeerId) {
         port.egress.attention.raise();
-        if self.windows.shrink(from) {
+        // Notes that wait for the peer are paid for by what its window has freed: once they have left, it shrinks.
+        let has_notes = port.egress.backlog(from).is_some_and(|backlog| backlog.notes() > 0);
+        if !has_notes && self.windows.shrink(from) {
             self.tell_link(port, from);
         }
         let is_returning = port.egress.returning(from) > 0;

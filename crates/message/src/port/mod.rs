@@ -15,14 +15,17 @@ use crate::link::Link;
 use crate::memory::Limits;
 use crate::operation::EndpointConfig;
 use crate::presence::Presence;
+use crate::wire::PIECE_BYTES;
 use std::collections::BTreeSet;
 use tidegate_flow::{Instant, PeerId};
 
 pub(crate) use reporting::placed;
 pub(crate) use transfers::{Ended as EndedTransfer, Ending, TransferOwner, Transfers};
 
-/// Pieces of one stream, read or write that leave before another one has its turn.
+/// Pieces of one stream that leave before another one has its turn.
 pub(crate) const PIECES_PER_TURN: usize = 8;
+/// Bytes of one read or write for the same. Their pieces may be short.
+pub(crate) const BYTES_PER_TURN: usize = PIECES_PER_TURN * PIECE_BYTES;
 
 /// See the module.
 #[derive(Debug)]

@@ -69,7 +69,7 @@ impl<L: Link> Rma<L> {
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
         let mut operation = operation.with_destination(destination);
         // The answer to the longest part is the dearest.
-        let operand_bytes = Self::control_size(port, rooms, first.to).operand_bytes();
+        let operand_bytes = Self::control_size(port, rooms, first.to, wants_result).operand_bytes();
         let result_bytes = if wants_result { elements.saturating_mul(size).min(operand_bytes) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
         port.egress.attention.begin();
@@ -97,13 +97,14 @@ impl<L: Link> Rma<L> {
         self.end_part(port, key, Status::Success);
     }
 
-    /// The size that both memories have room for: the target's for the request, ours for its answer.
-    fn control_size(port: &mut Port<L>, rooms: &mut Rooms, to: Target) -> ControlSize {
+    /// The size that both memories have room for: the target's for the request, ours for an answer with a result.
+    fn control_size(port: &mut Port<L>, rooms: &mut Rooms, to: Target, wants_result: bool) -> ControlSize {
         let Target::Peer(to) = to else { return ControlSize::MOST };
         if !rooms.is_met(to) {
             rooms.learn(port, to);
         }
-        rooms.limits(to).control.min(port.limits.control)
+        let theirs = rooms.limits(to).control;
+        if wants_result { theirs.min(port.limits.control) } else { theirs }
     }
 
     fn atomic_part(

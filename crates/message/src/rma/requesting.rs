@@ -9,7 +9,7 @@ use crate::egress::{Backlog, Body, Outgoing};
 use crate::link::Link;
 use crate::malformed::{Handled, Malformed};
 use crate::operation::Access;
-use crate::port::{PIECES_PER_TURN, Port};
+use crate::port::{BYTES_PER_TURN, Port};
 use crate::wire::{ReadData, Reply, Status};
 use tidegate_flow::PeerId;
 
@@ -129,7 +129,7 @@ impl<L: Link> Rma<L> {
         to: PeerId,
         mut request: Request<L::Buffer>,
     ) -> Sent<L::Buffer> {
-        let mut pieces = 0;
+        let mut bytes = 0;
         while self.may_request(port, rooms, to, &request) {
             // A false `Reply` could have ended the operation.
             let is_wanted = self.operations.contains(request.operation());
@@ -145,17 +145,18 @@ impl<L: Link> Rma<L> {
                     // What has to wait is copied, so that nothing in a backlog refers to the memory of an operation
                     // that a false `Reply` could end.
                     let piece = self.next_piece(rooms, to, rest);
+                    // A piece of an empty write counts, too.
+                    bytes += piece.body_bytes().max(1);
                     port.dispatch(to, piece, true);
-                    pieces += 1;
                     match rest.is_over() {
                         true => return Sent::All,
-                        false if pieces == PIECES_PER_TURN => return Sent::Part(request),
+                        false if bytes >= BYTES_PER_TURN => return Sent::Part(request),
                         false => {}
                     }
                 }
             }
         }
-        if pieces > 0 { Sent::Part(request) } else { Sent::Nothing(request) }
+        if bytes > 0 { Sent::Part(request) } else { Sent::Nothing(request) }
     }
 
     /// The next piece of a write, as long as the memory of its target has room for. One that is not the last is a part
@@ -221,10 +222,12 @@ impl<L: Link> Rma<L> {
                 break;
             }
             let Some(mut read) = self.requests.pop_read(to) else { break };
-            let (mut status, mut pieces) = (Status::Success, 0);
-            while pieces < PIECES_PER_TURN && read.left > 0 && status == Status::Success && port.egress.is_idle(to) {
+            let (mut status, mut bytes) = (Status::Success, 0);
+            while bytes < BYTES_PER_TURN as u64 && read.left > 0 && status == Status::Success && port.egress.is_idle(to)
+            {
+                let left = read.left;
                 status = self.send_read_piece(port, to, &mut read);
-                pieces += 1;
+                bytes += left - read.left;
             }
             moved = true;
             match status == Status::Success && read.left > 0 {

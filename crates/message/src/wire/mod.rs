@@ -330,7 +330,8 @@ mod tests {
                 is_keyed: key != 0,
             };
             assert_eq!(body.len() % 16, if key == 0 { 0 } else { 8 }, "memory without a key costs nothing for one");
-            assert_eq!(head.memory(&body), Some((key, spans.to_vec())));
+            let (said, named) = head.memory(&body).expect("it is as it was written");
+            assert_eq!((said, &named[..], named.capacity()), (key, spans, count), "stored, it takes what is paid for");
             assert_eq!(head.memory(&[body, vec![0]].concat()), None, "a body that is too long");
         }
     }

@@ -62,8 +62,12 @@ impl RequestToSend {
         let rest = rest
             .chunks_exact(SPAN_BYTES)
             .map(|span| Some(Span { address: u64_at(span, 0)?, length: u64_at(span, 8)? }));
-        let spans: Option<Vec<Span>> = first.map(Some).into_iter().chain(rest).collect();
-        Some((key, spans?))
+        // No more places than it needs: a stored request to send pays for these.
+        let mut spans = Vec::with_capacity(count);
+        for span in first.map(Some).into_iter().chain(rest) {
+            spans.push(span?);
+        }
+        Some((key, spans))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Packets that no correct peer sends: dropped and counted, never a panic, never memory without bound.
 
 use crate::support::{Memory, Random, Setup, World, assert_others_work, fuzz_packets, hostile_run, pattern, peer_of};
-use tidegate_message::flow::{Packet, PacketKind};
+use tidegate_message::flow::{Packet, PacketKind, SchemeName};
 use tidegate_message::{Access, AtomicOp, AtomicType, BacklogInspection, Counter};
 
 #[test]
@@ -392,4 +392,43 @@ fn a_single_answer_that_waits_is_within_what_is_set_aside_for_it() {
             assert!(length < 5000 || reads > 0 && answers > 0, "a read and a piece wait: {reads} {answers}");
         }
     }
+}
+
+/// The window of a peer grows, and shrinks back while the peer takes nothing: what was free of it pays for the notes that
+/// wait for the peer.
+#[test]
+fn notes_that_wait_are_paid_for_though_the_window_was_to_shrink() {
+    let setup = Setup { scheme: SchemeName::None, window: Some(200_000), operations: 1 << 20, ..Setup::new(12) };
+    let mut flood = Flood::new(setup);
+    flood.world.network().deaf = None;
+    let peer = peer_of(0, 1, 12);
+    let base = flood.world.endpoint(0).inspect_window(peer).window;
+    let mut entry = [0; 32];
+    entry[4] = 1;
+    for _ in 0..8 {
+        flood.inject(16, 0, 7, &[], &entry);
+        flood.world.settle();
+    }
+    assert!(flood.world.endpoint(0).inspect_window(peer).window > 4 * base, "{}", flood.world);
+    flood.world.network().deaf = Some(1);
+    for _ in 0..8 {
+        flood.world.receive(0).from(1).tagged(7).capacity(100).post();
+    }
+    for _ in 0..8 {
+        // It was deferred, and its envelope dropped.
+        let mut packet = Packet::new(PacketKind::Data, 24, 1);
+        (packet.payload[0], packet.payload[8], packet.payload[11]) = (7, 8, 4);
+        flood.world.inject_packet(1, 0, packet);
+        flood.world.settle();
+    }
+    for _ in 0..3000 {
+        flood.world.receive(0).from(1).tagged(9).capacity(100).post();
+        flood.inject(3, 0, 9, &[5, 0, 0, 0], &[]);
+        flood.world.steps(3);
+        if flood.world.counter(0, Counter::Violations) > 0 {
+            break;
+        }
+    }
+    let backlog = flood.assert_bounded("requests to send of no bytes");
+    assert!(backlog.notes > 1000, "{backlog:?}");
 }

@@ -22,3 +22,4 @@ mod rendezvous;
 mod rma;
 mod timing;
 mod transfers;
+mod uneven;

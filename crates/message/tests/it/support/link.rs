@@ -6,7 +6,7 @@ mod memory_link;
 use super::buffer::{Arena, MemoryBuffer};
 use super::random::Random;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 use tidegate_message::flow::{Config, Packet, PacketKind, Posting, ReceiveQueues, Regions, SchemeName};
 use tidegate_message::{
@@ -123,6 +123,11 @@ pub struct Network {
     pub cut: Vec<(usize, usize)>,
     /// Who cannot write to whom for a while, and cannot learn its window.
     pub hindered: Option<(usize, usize)>,
+    /// What nodes have told of their windows.
+    pub told: HashMap<usize, u32>,
+    /// How often a window is asked for before it is known, and how often yet, by pair.
+    pub unknown_for: u32,
+    pub unknown: HashMap<(usize, usize), u32>,
     /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
     pub hostile: bool,
     /// This node's mailbox is full for data, and takes everything else.
@@ -172,6 +177,9 @@ impl Network {
             transfers_left: None,
             cut: Vec::new(),
             hindered: None,
+            told: HashMap::new(),
+            unknown_for: 0,
+            unknown: HashMap::new(),
             hostile: false,
             deaf: None,
             is_stubborn: false,

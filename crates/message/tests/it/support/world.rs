@@ -34,6 +34,8 @@ pub struct Setup {
     pub operations: usize,
     /// Bytes per peer for unmatched messages, beyond one envelope; `None`: plenty.
     pub window: Option<usize>,
+    /// Instead of it: much and little of it, another number for each node, which turns with this one.
+    pub uneven: Option<usize>,
     /// How often an injected message is refused that cannot leave.
     pub patience: Duration,
 }
@@ -53,6 +55,7 @@ impl Setup {
             eager_bytes: 2048,
             operations: 4096,
             window: None,
+            uneven: None,
             patience: Duration::ZERO,
         }
     }
@@ -179,7 +182,10 @@ impl World {
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
         };
-        if let Some(window) = self.setup.window {
+        const UNEVEN: [Option<usize>; 7] =
+            [Some(0), None, Some(700), Some(20_000), Some(2_000), Some(6_000), Some(100_000)];
+        let window = self.setup.uneven.map_or(self.setup.window, |turn| UNEVEN[(3 * node + turn) % UNEVEN.len()]);
+        if let Some(window) = window {
             let least = Endpoint::<MemoryLink>::least_receive_memory(&config).expect("a legal configuration");
             config.receive_memory = least + window * (self.setup.nodes - 1);
         }

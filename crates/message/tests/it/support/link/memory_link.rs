@@ -264,7 +264,21 @@ impl Link for MemoryLink {
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         let pair = (self.me, self.node(peer));
-        (self.network.borrow().hindered == Some(pair)).then_some(0)
+        let mut network = self.network.borrow_mut();
+        if network.hindered == Some(pair) {
+            return Some(0);
+        }
+        let unknown_for = network.unknown_for;
+        let left = network.unknown.entry(pair).or_insert(unknown_for);
+        if *left > 0 {
+            *left -= 1;
+            return Some(0);
+        }
+        network.told.get(&pair.1).copied()
+    }
+
+    fn tell_window(&mut self, told: u32) {
+        self.network.borrow_mut().told.insert(self.me, told);
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {
