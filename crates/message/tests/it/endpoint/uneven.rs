@@ -1,5 +1,5 @@
-//! Endpoints with much memory and with little, in one job: how long messages of our own kinds may be differs for each, and is
-//! not known everywhere from the start.
+//! Endpoints with much memory and with little, in one job: how long messages of our own kinds may be differs for each,
+//! and is not known everywhere from the start.
 
 use crate::support::{Handle, Memory, Random, Setup, World, pattern};
 use tidegate_message::flow::SchemeName;
@@ -21,6 +21,8 @@ struct Expected {
     brought: Vec<(Handle, Vec<u8>)>,
     /// Operations that bring nothing.
     done: Vec<Handle>,
+    /// Messages that are received in the end: by whom, from whom, and which.
+    late: Vec<(usize, usize, usize, Vec<u8>)>,
 }
 
 impl Expected {
@@ -62,9 +64,23 @@ impl Expected {
                 let send = world.send(from).to(to).tagged(index as u64).bytes(&bytes);
                 let send = if random.one_in(2) { send.scattered() } else { send };
                 self.done.push(send.post());
-                let receive = world.receive(to).from(from).tagged(index as u64).capacity(size).post();
-                self.brought.push((receive, bytes));
+                match random.one_in(2) {
+                    true => self.receive(world, to, from, index, bytes),
+                    false => self.late.push((to, from, index, bytes)),
+                }
             }
+        }
+    }
+
+    fn receive(&mut self, world: &mut World, node: usize, from: usize, index: usize, bytes: Vec<u8>) {
+        let receive = world.receive(node).from(from).tagged(index as u64).capacity(bytes.len()).post();
+        self.brought.push((receive, bytes));
+    }
+
+    /// Receives what is late, the last first.
+    fn receive_late(&mut self, world: &mut World) {
+        while let Some((node, from, index, bytes)) = self.late.pop() {
+            self.receive(world, node, from, index, bytes);
         }
     }
 }
@@ -89,6 +105,10 @@ fn run(seed: u64) {
             world.steps(random.below(60));
         }
     }
+    if random.one_in(2) {
+        world.settle();
+    }
+    expected.receive_late(&mut world);
     world.settle();
     for (node, offset, bytes) in &expected.written {
         assert!(
