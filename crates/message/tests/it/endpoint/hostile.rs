@@ -394,8 +394,8 @@ fn a_single_answer_that_waits_is_within_what_is_set_aside_for_it() {
     }
 }
 
-/// The window of a peer grows, and is to shrink back while the peer takes nothing: its free bytes pay for the notes that
-/// wait for the peer.
+/// The window of a peer grows, and is to shrink back while the peer takes nothing: its free bytes pay for the notes
+/// that wait for the peer.
 #[test]
 fn notes_that_wait_are_paid_for_though_the_window_was_to_shrink() {
     let setup = Setup { scheme: SchemeName::None, window: Some(200_000), operations: 1 << 20, ..Setup::new(12) };
