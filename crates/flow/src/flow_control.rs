@@ -12,7 +12,7 @@ use crate::{
 /// Order of calls:
 /// * to send data: [`request`](Self::request) credits, write that many packets, [`give_back`](Self::give_back) the
 ///   rest, or tell [`handle_refused`](Self::handle_refused) that the link has refused one; as data packets leave, offer
-///   the last of those that are granted together to [`before_send`](Self::depart), and don't discard it afterwards;
+///   the last of those that are granted together to [`before_send`](Self::before_send), and never discard it then;
 /// * for every packet taken out of the mailbox, whatever its kind: [`handle_retrieved`](Self::handle_retrieved), once;
 /// * when the moment that [`next_timeout`](Self::next_timeout) names has come:
 ///   [`handle_timeout`](Self::handle_timeout), then go on sending to the peers that [`poll_ready`](Self::poll_ready)
