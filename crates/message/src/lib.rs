@@ -10,6 +10,7 @@
 //!   divided.
 //! - `matching`, `payload`: which receive gets which message, and the bytes of those that wait for theirs.
 //! - `egress`: messages are cut into packets; flow control gives credits, and what cannot leave waits.
+//! - `attention`: one word that says whether anything rare is to be done.
 //! - `presence`: who is there and who is gone.
 //! - `port`: link, way out, time, presence and completions together. Every part below is lent it with each call.
 //! - `assembly`: packets are put together.
@@ -20,7 +21,8 @@
 //! - `rma`: remote operations, from the request to the answer, and what bounds them.
 //! - `fence`: operations that wait until earlier ones to the same target have completed.
 //! - `open`, `waits`, `ages`, `looks`: what is not finished and for whom sends wait, for whoever looks now and then.
-//! - `endpoint`: from the application's calls and from packets to these parts, and from one of them to the next.
+//! - `endpoint`: from the application's calls and from packets to these parts, and from one of them to the next; what
+//!   ends when a peer is lost (`endpoint::departure`).
 //!
 //! The parts know nothing of each other's insides. The signature of a method says which others it may touch.
 

@@ -17,8 +17,8 @@
 //! * `trace`: what a process writes of its messages where the user wants a trace;
 //! * `objects`: `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` and `region`, of which domain,
 //!   endpoint, completion queue and counter know each other; what they hold: the message layer (`active`),
-//!   outstanding operations (`tickets`), unread `completions`; how an endpoint is bound and enabled, and closed
-//!   (`opening`, `closing`);
+//!   outstanding operations (`pending_operations`), unread `completions`; how an endpoint is bound and enabled, and
+//!   closed (`opening`, `closing`);
 //! * `operations`: the one path of all operations into the message layer (`operation`, `submit`, `targets`);
 //!   messages, reads and writes, atomic operations, which are checked first (`transfer`, `remote`, `atomics`);
 //!   whether calls write the trace (`recording`);

@@ -1,5 +1,6 @@
 //! [`Rooms`]: the sender's side (rules W1–W4, W7 in the module above): what is left of each receiver's window for us,
-//! and the sends that found no room in it. Those stay here, in order, and leave when room comes back.
+//! and in which order the sends wait that found no room in it (the sends themselves are in `sends::kept`). They leave
+//! when room comes back.
 //! [`windows`](super::windows) is the receiver's side.
 //!
 //! A deferred send is *fresh* until a deferral notice has shown it, *in doubt* until the receiver has acknowledged the

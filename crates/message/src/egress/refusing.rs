@@ -1,4 +1,4 @@
-//! Which messages are refused, by the rules of `holding.rs`, and when that ends.
+//! Which messages are refused, by the rules of `inject_backoff.rs`, and when that ends.
 
 use super::Egress;
 use super::lane::Lane;

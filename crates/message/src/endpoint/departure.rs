@@ -1,4 +1,4 @@
-//! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
+//! Peers that die or leave: everything that waits for them ends with an error that names them, and nothing else ends.
 
 use super::Endpoint;
 use crate::completion::Failure;

@@ -43,7 +43,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Tries the peers again whose mailbox was full.
+    /// Tries the peers again that are noted for that: their mailbox was full, their window was not known, or operations
+    /// wait for them behind a fence and an earlier one has ended (`Port::note_progress_to`).
     pub(super) fn retry_full(&mut self) {
         self.port.egress.retry_control(&mut self.port.link);
         for to in self.port.egress.take_full() {

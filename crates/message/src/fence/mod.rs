@@ -1,4 +1,4 @@
-//! [`Fences`]: operations that wait behind a fence (`FI_FENCE`), by target.
+//! [`Fences`]: operations that wait behind a fence (`FI_FENCE`), by target. `endpoint/starting.rs` starts them.
 //!
 //! A fenced operation starts when all earlier ones to its target have completed, and later ones to this target stay
 //! behind it (fi_msg(3)). *The simple idea*, to refuse a fenced operation while anything is outstanding, makes it wait

@@ -2,8 +2,10 @@
 //! of which these take a part.
 //!
 //! `assembly`, `matching`, `sequence` and `deferral` are the parts of it; each file says what follows in them from what
-//! happens. Messages that stay with their senders until they are pulled are in [`Pulling`](crate::pulls), which methods
-//! are handed where they need it.
+//! happens: `eager` when messages come, `querying` for deferred sends of peers, `posting` and `receiving` when receives
+//! begin and end, `departure` when a peer is lost. Of a message that stays with its sender `matching` has the envelope
+//! until it has its receive; from then on it is in [`Pulling`](crate::pulls), which methods are handed where they need
+//! it.
 
 mod delivering;
 mod departure;

@@ -17,7 +17,7 @@ impl<L: Link> Port<L> {
         self.ended.push(Completion::unmatched(context, space, released, failure));
     }
 
-    /// The send half of a message of our own is complete.
+    /// The send half of a message to ourselves is complete.
     pub(crate) fn complete_own(&mut self, context: Context, report: bool, envelope: &Envelope, queue: Queue) {
         if report {
             let space = queue.space(envelope.tag);

@@ -88,7 +88,7 @@ impl<L: Link> Port<L> {
         }
     }
 
-    /// Sends a message of our own that is a head and nothing else.
+    /// Sends a message of one of our own kinds that is a head and nothing else.
     pub(crate) fn tell(&mut self, to: PeerId, head: impl Into<Message>) {
         self.dispatch(to, Outgoing::new(head, Body::None, None), false);
     }

@@ -1,4 +1,7 @@
 //! [`Pulling`]: long messages on their way in (`sends` has the rendezvous): which are being pulled, and by which way.
+//!
+//! `pulling` says what follows from requests to send and from what comes; `pull` has the pulls, and chooses the way of
+//! each; `way` has the measured times of both ways; `gate` whose turn it is.
 
 mod gate;
 mod pull;

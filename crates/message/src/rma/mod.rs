@@ -1,7 +1,8 @@
 //! RMA reads and writes, and atomics.
 //!
-//! Where the link finds the target's region and reaches its memory, data moves at once, without the target's help.
-//! Elsewhere a request goes to the target by message: a write is cut into pieces with an address each, a read is
+//! Reads and writes go straight to the target's memory, without its help, where the link finds the region and reaches
+//! it, unless they are fenced, or injected over a link that goes on copying after the call. All others, and every
+//! atomic, go by message: a write is cut into pieces with an address each, a read is
 //! answered by a stream of pieces; each piece of a write, and each read when its data is through, is answered by a
 //! `Reply`. How many may be unanswered is bounded ([`request`]). An operation is complete when all of its parts have
 //! been answered: then its data is in place (delivery complete).
@@ -11,7 +12,8 @@
 //! the operation however many pieces it had.
 //!
 //! `request`, `operation`, `region` and `apply` are its parts; each other file says what follows in one of them from
-//! what has happened in another.
+//! what has happened in another. A write by message is started in `remote` and requested in `requesting`; at the target
+//! it is done in `remote` and answered in `requesting`; `finishing` ends it.
 
 mod apply;
 mod atomics;

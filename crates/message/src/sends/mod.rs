@@ -1,10 +1,11 @@
 //! [`Sends`]: messages on their way out.
 //!
 //! A short one leaves at once, if its receiver has room for it; one that finds no room is deferred (see `deferral`).
-//! The others go by rendezvous (P §3): for a long message a small one leaves first, the request to send (RTS); the
-//! receiver, once it has matched it, gets the payload and says so.
+//! The others the link carries, where it can (`carrying`), or they go by rendezvous (P §3): for a long message a small
+//! one leaves first, the request to send (RTS); the receiver, once it has matched it, gets the payload and says so.
 //!
-//! Three ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes
+//! There are three ways to get it, of which the receiver chooses (`pulls`); in simulations the sender may write it
+//! (`writing`). Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes
 //! per progress call, and no slot is used. Where the link has *bounce buffers*, the sender copies a piece into one, the
 //! receiver copies it out, and a packet each way says so; the first piece travels with the request to send, so a
 //! message that fits one buffer takes one hop. Elsewhere, or when no buffer is free, pieces go through the mailbox
@@ -13,7 +14,8 @@
 //! the end `Finished` (FIN) tells the sender that its buffer is free, which is also the receipt that
 //! `FI_DELIVERY_COMPLETE` wants.
 //!
-//! `send`, `bounce`, `streams` and `kept` are the parts of it; each other file says what follows from what happens.
+//! `send`, `bounce`, `streams` and `kept` are the parts of it; each other file says what follows from what happens:
+//! `choosing` which way a message goes, `deferring` when there is no room for it, `ending` when its peer is lost.
 
 mod announcing;
 mod bounce;

@@ -109,7 +109,7 @@ impl Operations {
         };
         let endpoint = self.endpoint;
         let Some(number) = process::with(|recorder| recorder.start(endpoint, start)) else { return };
-        // PendingOperations are few and small numbers; what has no ticket is over.
+        // Tickets are few and small numbers; what has no ticket is over.
         if context != crate::objects::pending_operations::SILENT {
             if self.by_ticket.len() <= context.0 {
                 self.by_ticket.resize(context.0 + 1, (0, Role::Other));

@@ -234,7 +234,7 @@ struct Write<'a> {
     writer: &'a mut Writer,
     /// The next ticket to publish.
     ticket: u64,
-    /// PendingOperations from there on that are reserved and not published.
+    /// Tickets from there on that are reserved and not published.
     left: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Remote atomics, of all three kinds. What each operation computes is tested in `tests/atomic_apply.rs`.
+//! Remote atomics, of all three kinds. What each operation computes is tested in `tests/it/atomic_apply.rs`.
 
 use crate::support::{Setup, World};
 use tidegate_message::{Access, AtomicOp, AtomicType, Counter, Failure, Operation};

@@ -1,5 +1,5 @@
 //! Fenced operations (`FI_FENCE`): they start when all earlier ones to the same target have completed, later ones stay
-//! behind them, and other targets do not matter. The rules F1 to F4 are in `src/fence.rs`.
+//! behind them, and other targets do not matter. The rules F1 to F4 are in `src/fence/mod.rs`.
 
 use crate::support::{Handle, Memory, Random, Setup, World, pattern};
 use std::time::Duration;
