@@ -13,9 +13,9 @@ use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Sends a message: eagerly up to the eager size, else by rendezvous, or it waits for room. A short one nearly always
-    /// leaves in this call. So `send` is taken apart, for its fields to stay in registers, and put together again only if
-    /// it cannot leave.
+    /// Sends a message: eagerly up to the eager size, else by rendezvous, or it waits for room. A short one nearly
+    /// always leaves in this call. So `send` is taken apart, for its fields to stay in registers, and put together again
+    /// only if it cannot leave.
     #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
@@ -34,7 +34,7 @@ impl<L: Link> Endpoint<L> {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_not_short(peer, send, step);
         }
-        // One loss alone can have been found, by `flush_control`: a peer that takes no control packets. Progress ends it.
+        // `flush_control` can have found one loss: a peer that takes no control packets. Progress handles it.
         self.port.end_short(context, space, length, report);
         Ok(())
     }
