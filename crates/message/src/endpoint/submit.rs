@@ -14,8 +14,8 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// Sends a message: eagerly up to the eager size, else by rendezvous, or it waits for room. A short one nearly
-    /// always leaves in this call. So `send` is taken apart, for its fields to stay in registers, and put together again
-    /// only if it cannot leave.
+    /// always leaves in this call. So `send` is taken apart, for its fields to stay in registers, and put together
+    /// again only if it cannot leave.
     #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
