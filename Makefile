@@ -71,7 +71,7 @@ STAMP := $(PYTHON) scripts/stamp.py run $(STAMPS)
 
 # The tests of whole systems and those of `ofi` mostly wait: they begin as soon as there is something to try, and clippy, the
 # documentation and the other tests are compiled beside them.
-test: ## everything that a change needs, before each merge: 13 minutes on 2 cores from a fresh clone, 3 more with the papers' part
+test: ## everything that a change needs, before each merge: 10 minutes on 2 cores from a fresh clone, 3 more with the papers' part
 	@$(MAKE) --no-print-directory -j3 beside-system beside-unit system
 	@echo "all tests have passed; parts that were left out, if any, are named above (make test-full runs all)"
 
