@@ -1,12 +1,26 @@
 //! How the window of a peer is learned, at the first message to it.
 
 use super::Rooms;
+use crate::control_size::ControlSize;
 use crate::link::Link;
 use crate::memory::{Limits, Memory};
 use crate::port::Port;
 use tidegate_flow::PeerId;
 
 impl Rooms {
+    /// Learns what a peer sets aside for us, unless it is known.
+    #[inline]
+    pub(crate) fn meet_once<L: Link>(&mut self, port: &mut Port<L>, peer: PeerId) {
+        if !self.is_met(peer) {
+            self.learn(port, peer);
+        }
+    }
+
+    /// The size of control messages for which the memories of both sides have room.
+    pub(crate) fn common_control_size<L: Link>(&self, port: &Port<L>, peer: PeerId) -> ControlSize {
+        self.limits(peer).control.min(port.limits.control)
+    }
+
     /// Learns what a peer sets aside for us, at the first message to it.
     #[cold]
     pub(crate) fn learn<L: Link>(&mut self, port: &mut Port<L>, peer: PeerId) {

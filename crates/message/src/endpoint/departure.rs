@@ -42,7 +42,6 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(super) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         self.port.presence.give_up(peer);
-        self.sends.lose_room(peer);
         for message in self.port.egress.abandon(peer) {
             self.port.fail_notice(message.into_notice(), name);
         }

@@ -88,19 +88,19 @@ impl<B: Buffer> Fences<B> {
 
     /// Says to those who must know whether operations to a target wait.
     pub(crate) fn update<L: Link<Buffer = B>>(&self, port: &mut Port<L>, sends: &mut Sends<L>, target: Target) {
-        if let Target::Peer(peer) = target {
-            let is_fenced = self.holds(target);
-            sends.set_fenced(peer, is_fenced);
-            port.set_fenced(peer, is_fenced);
-        }
+        set_fenced(port, sends, target, self.holds(target));
     }
 
     /// Lets operations to a target find room although others wait: it is those that start now.
     pub(crate) fn lower<L: Link<Buffer = B>>(&self, port: &mut Port<L>, sends: &mut Sends<L>, target: Target) {
-        if let Target::Peer(peer) = target {
-            sends.set_fenced(peer, false);
-            port.set_fenced(peer, false);
-        }
+        set_fenced(port, sends, target, false);
+    }
+}
+
+fn set_fenced<L: Link>(port: &mut Port<L>, sends: &mut Sends<L>, target: Target, is_fenced: bool) {
+    if let Target::Peer(peer) = target {
+        sends.set_fenced(peer, is_fenced);
+        port.set_fenced(peer, is_fenced);
     }
 }
 

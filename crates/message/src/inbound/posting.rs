@@ -5,7 +5,7 @@ use crate::completion::Failure;
 use crate::envelope::Pattern;
 use crate::link::Link;
 use crate::matching::MatchQueue;
-use crate::operation::{Context, MatchFlags, Queue, Receive, Source, Target};
+use crate::operation::{Context, MatchFlags, MultiReceive, Queue, Receive, Source, Target};
 use crate::port::Port;
 use crate::pulls::Pulling;
 
@@ -36,8 +36,8 @@ impl<L: Link> Inbound<L> {
         if receive.flags != MatchFlags::default() {
             return self.receive_by_flags(port, pulls, receive, &pattern, queue);
         }
-        if receive.multi.is_some() {
-            return self.receive_many(port, pulls, receive, pattern, queue);
+        if let Some(multi) = receive.multi {
+            return self.receive_many(port, pulls, receive, multi, pattern, queue);
         }
         if let Some(unexpected) = self.matching.of(queue).take_unexpected(&pattern) {
             let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
@@ -58,10 +58,10 @@ impl<L: Link> Inbound<L> {
         port: &mut Port<L>,
         pulls: &mut Pulling<L>,
         receive: Receive<L::Buffer>,
+        multi: MultiReceive,
         pattern: Pattern,
         queue: Queue,
     ) {
-        let Some(multi) = receive.multi else { return };
         let number = self.matching.next_number();
         let matching = self.matching.of(queue);
         let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);

@@ -1,8 +1,7 @@
 //! How operations end: completions for the application.
 
 use super::Port;
-use super::transfers::TransferOwner;
-use crate::collections::slab::Key;
+use super::transfers::{Ending, TransferOwner};
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::envelope::Envelope;
@@ -62,9 +61,14 @@ impl<L: Link> Port<L> {
         self.ended.push(Completion::remote(context, kind, 0, Err(failure)));
     }
 
-    /// Stops the transfers of what is over otherwise. Returns those that the link cannot stop, which touch the
-    /// application's memory until they have ended: it is to [be held](super::Transfers::hold) until the last of them.
-    pub(crate) fn stop_transfers(&mut self, owner: TransferOwner, peer: PeerId) -> Vec<Key> {
+    /// Stops the transfers of what is over otherwise. Returns its ending if none is left. Those that the link cannot
+    /// stop touch the application's memory until they have ended: the ending is held until the last of them.
+    pub(crate) fn stop_transfers(
+        &mut self,
+        owner: TransferOwner,
+        peer: PeerId,
+        ending: Ending<L::Buffer>,
+    ) -> Option<Ending<L::Buffer>> {
         let mut running = self.transfers.of(owner);
         running.retain(|&transfer| {
             let is_stopped = self.link.cancel_transfer(peer, TransferId(transfer.0));
@@ -73,7 +77,11 @@ impl<L: Link> Port<L> {
             }
             !is_stopped
         });
-        running
+        if running.is_empty() {
+            return Some(ending);
+        }
+        self.transfers.hold(&running, peer, ending);
+        None
     }
 
     pub(crate) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {

@@ -263,10 +263,9 @@ impl<L: Link> Pulling<L> {
             inbound.forget_stored(port, remote.peer, remote.kept());
             let failure = Failure::PeerLost { peer: peer.to_owned() };
             let matched = Matched { active, envelope, queue };
-            let running = port.stop_transfers(TransferOwner::Pull(key), remote.peer);
-            match running.is_empty() {
-                true => inbound.fail_receive(port, matched, failure),
-                false => port.transfers.hold(&running, remote.peer, Ending::Receive(matched, failure)),
+            let ending = Ending::Receive(matched, failure);
+            if let Some(ending) = port.stop_transfers(TransferOwner::Pull(key), remote.peer, ending) {
+                inbound.end_held(port, ending);
             }
         }
     }

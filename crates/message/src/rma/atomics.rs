@@ -100,11 +100,8 @@ impl<L: Link> Rma<L> {
     /// The size that both memories have room for: the target's for the request, ours for an answer with a result.
     fn control_size(port: &mut Port<L>, rooms: &mut Rooms, to: Target, wants_result: bool) -> ControlSize {
         let Target::Peer(to) = to else { return ControlSize::MOST };
-        if !rooms.is_met(to) {
-            rooms.learn(port, to);
-        }
-        let theirs = rooms.limits(to).control;
-        if wants_result { theirs.min(port.limits.control) } else { theirs }
+        rooms.meet_once(port, to);
+        if wants_result { rooms.common_control_size(port, to) } else { rooms.limits(to).control }
     }
 
     fn atomic_part(

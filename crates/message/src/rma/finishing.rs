@@ -95,19 +95,16 @@ impl<L: Link> Rma<L> {
     /// success.
     fn give_up_operation(&mut self, port: &mut Port<L>, key: Key, failure: Failure) -> Option<bool> {
         let RemoteOperation { to, context, operation, length, report, .. } = self.operations.end(key)?;
-        let completion = Completion::remote(context, operation, length, Err(failure));
-        let running = match to {
+        let ending = Ending::Operation(Completion::remote(context, operation, length, Err(failure)));
+        let ending = match to {
             Target::Peer(peer) => {
                 port.note_progress_to(peer);
-                port.stop_transfers(TransferOwner::Operation(key), peer)
+                port.stop_transfers(TransferOwner::Operation(key), peer, ending)
             }
-            Target::Myself => Vec::new(),
+            Target::Myself => Some(ending),
         };
-        match to {
-            Target::Peer(peer) if !running.is_empty() => {
-                port.transfers.hold(&running, peer, Ending::Operation(completion));
-            }
-            _ => port.ended.push(completion),
+        if let Some(Ending::Operation(completion)) = ending {
+            port.ended.push(completion);
         }
         Some(report)
     }

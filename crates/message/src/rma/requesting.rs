@@ -44,9 +44,7 @@ impl<L: Link> Rma<L> {
         operation: Key,
         cost: u32,
     ) {
-        if !rooms.is_met(to) {
-            rooms.learn(port, to);
-        }
+        rooms.meet_once(port, to);
         let account = rooms.limits(to).answers;
         if !self.requests.has_waiting(to) && self.requests.fits(to, cost, account) {
             self.requests.charge(to, cost);
@@ -63,9 +61,7 @@ impl<L: Link> Rma<L> {
         to: PeerId,
         rest: WriteRest<L::Buffer>,
     ) {
-        if !rooms.is_met(to) {
-            rooms.learn(port, to);
-        }
+        rooms.meet_once(port, to);
         let rest = match self.requests.has_waiting(to) {
             false => self.send_request(port, rooms, to, Request::Write(rest)).left(),
             true => Some(Request::Write(rest)),

@@ -20,9 +20,7 @@ impl<L: Link> Sends<L> {
 
     /// Starts a send that has waited behind a fence.
     pub(crate) fn start(&mut self, port: &mut Port<L>, to: PeerId, send: Send<L::Buffer>) {
-        if !self.rooms.is_met(to) {
-            self.rooms.learn(port, to);
-        }
+        self.rooms.meet_once(port, to);
         if !self.take_room(to, &send) {
             return self.send_rendezvous_or_defer(port, to, send);
         }

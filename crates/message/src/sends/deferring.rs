@@ -150,7 +150,7 @@ impl<L: Link> Sends<L> {
     fn answer(&mut self, port: &mut Port<L>, to: PeerId, queue: Queue, pattern: &Pattern) {
         let found = self.rooms.offer(to, queue, pattern);
         // Our memory keeps it until it leaves, and the receiver's until it is whole.
-        let control = self.rooms.limits(to).control.min(port.limits.control);
+        let control = self.rooms.common_control_size(port, to);
         let may_be_long = port.egress.is_idle(to);
         let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.kept.send(key)?))) {
             Some((key, send)) => {

@@ -31,13 +31,9 @@ impl<L: Link> Sends<L> {
         }
     }
 
-    /// Nothing more goes to a peer, which is gone: nothing is deferred for it any more.
-    pub(crate) fn lose_room(&mut self, peer: PeerId) {
-        self.rooms.lose_peer(peer);
-    }
-
-    /// The sends to a peer that is gone end.
+    /// The sends to a peer that is gone end, and none is deferred for it any more.
     pub(crate) fn lose_peer(&mut self, port: &mut Port<L>, peer: PeerId, name: &str) {
+        self.rooms.lose_peer(peer);
         for key in self.kept.sends_to(peer) {
             self.lose_send(port, key, name);
         }

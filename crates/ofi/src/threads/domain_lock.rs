@@ -127,7 +127,7 @@ impl DomainLock {
     /// For a thread that waits by coming in again and again: lets those in first that wait outside. It tries a bounded
     /// number of times, because a thread may end while it waits.
     pub fn let_waiters_in(&self) {
-        let_in(&self.has_waiter, SECOND_THREAD_TRIES, 0);
+        let_in(&self.has_waiter, SECOND_THREAD_TRIES, 0, || false);
     }
 
     /// Waits outside until a thread has come in, if that of another is [urgent](Self::is_urgent). The number of tries
@@ -143,7 +143,7 @@ impl DomainLock {
     #[cold]
     #[inline(never)]
     fn let_urgent_in(&self) {
-        let_in(&self.is_urgent, THREAD_FIRST_TRIES, THREAD_FIRST_NAPS);
+        let_in(&self.is_urgent, THREAD_FIRST_TRIES, THREAD_FIRST_NAPS, || false);
     }
 
     /// A number that changes with each [`acquire`](Self::acquire) while the lock is shared.
@@ -163,14 +163,7 @@ impl DomainLock {
             backoff.pause();
             backoff.pauses() < SECOND_THREAD_TRIES && !gives_up()
         };
-        let mut backoff = Backoff::default();
-        while self.has_waiter.load(Ordering::Relaxed) {
-            if !wait(&mut backoff) {
-                // Not for ever: a thread may end while it waits. One that still waits says so again.
-                self.has_waiter.store(false, Ordering::Relaxed);
-                break;
-            }
-        }
+        let_in(&self.has_waiter, SECOND_THREAD_TRIES, 0, &gives_up);
         let (thread, mut backoff) = (Thread::current().0, Backoff::default());
         let has_come = loop {
             if self.word.take_if_free(thread) {
@@ -235,18 +228,19 @@ fn raise(flag: &AtomicBool) {
 
 /// Waits until `flag` says that no thread waits any more. If that takes too long the flag is lowered, and that is the
 /// end also if it is raised again: a thread that waits still says so to the next caller.
-fn let_in(flag: &AtomicBool, tries: u32, naps: u32) {
-    if !come_in(|| !flag.load(Ordering::Relaxed), tries, naps) {
+fn let_in(flag: &AtomicBool, tries: u32, naps: u32, gives_up: impl Fn() -> bool) {
+    if !come_in(|| !flag.load(Ordering::Relaxed), tries, naps, gives_up) {
         flag.store(false, Ordering::Relaxed);
     }
 }
 
 /// Looks again and again whether those that waited `have_come`: so many times, and then between so many naps. Returns
 /// whether they have.
-fn come_in(have_come: impl Fn() -> bool, tries: u32, naps: u32) -> bool {
+fn come_in(have_come: impl Fn() -> bool, tries: u32, naps: u32, gives_up: impl Fn() -> bool) -> bool {
     let mut backoff = Backoff::default();
     while !have_come() {
         match backoff.pauses() {
+            _ if gives_up() => return false,
             pauses if pauses < tries => backoff.pause(),
             pauses if pauses < tries + naps => backoff.nap(),
             _ => return false,

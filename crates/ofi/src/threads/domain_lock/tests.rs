@@ -192,10 +192,11 @@ fn a_thread_that_asks_again_and_again_is_waited_for_until_it_may_have_napped() {
         assert!(looks.get() < 1000, "without end");
         false
     };
-    assert!(!come_in(asks_again, THREAD_FIRST_TRIES, THREAD_FIRST_NAPS));
+    assert!(!come_in(asks_again, THREAD_FIRST_TRIES, THREAD_FIRST_NAPS, || false));
     assert!(begun.elapsed() >= THREAD_FIRST_NAPS * LOCK_NAP && THREAD_FIRST_NAPS > 0);
+    assert!(!come_in(|| false, u32::MAX, 0, || true), "one that gives up does not wait");
     let flag = AtomicBool::new(true);
-    let_in(&flag, 3, 0);
+    let_in(&flag, 3, 0, || false);
     assert!(!flag.load(Ordering::Relaxed), "a thread that has ended is waited for once");
 }
 
