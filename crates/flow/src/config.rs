@@ -10,14 +10,19 @@ pub const PEERS_MAX: u32 = (1 << 20) - 1;
 /// Most slots a mailbox may have (64 GiB): counters of slots, credits and packets then never overflow.
 pub const MAILBOX_SLOTS_MAX: u32 = 1 << 30;
 
-/// What the user chooses. Every process of a job must choose alike, `peers` excepted.
+/// What the user chooses. Every process of a job must choose alike, but for how many peers it has and expects, and, where
+/// slots move or are not lent at all, how many slots it has for each: then those are its own affair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The scheme.
     pub scheme: SchemeName,
     /// Peers that may send to this endpoint, itself excluded. 0 is a job of one process.
     pub peers: u32,
-    /// Mailbox slots per peer, credit slots included.
+    /// How many of these are expected to come, the first. Under `dynamic` they share the data region at the start, and
+    /// whoever comes beyond them has its static slots, and earns what others do not use. `None`: all. Nothing else
+    /// depends on it, and other schemes do not look at it, but that `none` has the mailbox that `dynamic` has.
+    pub expected_peers: Option<u32>,
+    /// Mailbox slots per peer, credit slots included; of a peer that is not expected there are as few as are legal.
     pub slots_per_peer: u32,
     /// Of those, slots reserved for credit packets. Without meaning under `none`.
     pub credit_slots: u32,
@@ -37,6 +42,7 @@ impl Config {
         Config {
             scheme,
             peers,
+            expected_peers: None,
             slots_per_peer,
             credit_slots,
             piggyback: false,
@@ -55,7 +61,7 @@ pub struct Regions {
     pub data: u32,
     /// Slots of the credit region, over all peers.
     pub credit: u32,
-    /// One peer's share of the data region, rounded down.
+    /// The share of the data region of an expected peer, rounded down.
     pub quota: u32,
 }
 
@@ -204,8 +210,23 @@ impl Config {
         if slots_per_peer > most {
             return Err(ConfigError::MailboxTooLarge { slots_per_peer, peers, most });
         }
-        let quota = slots_per_peer - credit_slots;
-        Ok(Regions { mailbox: slots_per_peer * peers, data: quota * peers, credit: credit_slots * peers, quota })
+        let expected = self.expected();
+        let mailbox = slots_per_peer * expected + self.slots_of_unexpected() * (peers - expected);
+        let credit = credit_slots * peers;
+        Ok(Regions { mailbox, data: mailbox - credit, credit, quota: slots_per_peer - credit_slots })
+    }
+
+    /// How many peers share the data region at the start.
+    pub fn expected(&self) -> u32 {
+        match self.scheme.lends() {
+            ReceiverResource::FixedSlots => self.peers,
+            _ => self.expected_peers.unwrap_or(self.peers).min(self.peers),
+        }
+    }
+
+    /// Slots of a peer that is not expected: as many as are legal at least, and no more than of one that is.
+    fn slots_of_unexpected(&self) -> u32 {
+        self.credit_slots.saturating_mul(2).clamp(1, self.slots_per_peer)
     }
 
     /// The field to lower where posted buffers take too much memory; `None`: the scheme lends none.
@@ -268,7 +289,9 @@ impl Config {
             let most = MAILBOX_SLOTS_MAX / self.peers.max(1);
             return Err(ConfigError::MailboxTooLarge { slots_per_peer: self.slots_per_peer, peers: self.peers, most });
         }
-        let quota = data.checked_div(self.peers).unwrap_or(even.quota);
+        let expected = self.expected();
+        let shared = data.saturating_sub(self.credit_slots * (self.peers - expected));
+        let quota = shared.checked_div(expected).unwrap_or(even.quota);
         Ok(Regions { mailbox: mailbox as u32, data, credit: even.credit, quota })
     }
 }

@@ -25,6 +25,17 @@ fn the_mailbox_divides_into_data_and_credit_region() {
 }
 
 #[test]
+fn peers_that_are_not_expected_have_the_least_of_the_mailbox() {
+    let of = |scheme| Config { expected_peers: Some(3), ..config(scheme, 10, 64, 2) }.regions();
+    let (mailbox, credit) = (3 * 64 + 7 * 4, 20);
+    assert_eq!(of(Dynamic), Ok(Regions { mailbox, data: mailbox - credit, credit, quota: 62 }));
+    assert_eq!(of(None), Ok(Regions { mailbox, data: mailbox, credit: 0, quota: 64 }), "equal memory");
+    assert_eq!(of(Static), config(Static, 10, 64, 2).regions(), "a share is for good");
+    let all = Config { expected_peers: Some(11), ..config(Dynamic, 10, 64, 2) };
+    assert_eq!(all.regions(), config(Dynamic, 10, 64, 2).regions());
+}
+
+#[test]
 fn without_flow_control_every_slot_is_for_data() {
     let expected = Regions { mailbox: 640, data: 640, credit: 0, quota: 64 };
     assert_eq!(config(None, 10, 64, 2).regions(), Ok(expected));

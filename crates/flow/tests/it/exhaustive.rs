@@ -110,6 +110,20 @@ fn dynamic_with_a_sender_that_dies() {
     explore(star(Dynamic, 2, 1, 4).flow(0, 1).piggyback().restarts(1));
 }
 
+/// Whoever comes beyond those that are expected has nothing but its static slots, and earns what they leave.
+#[test]
+fn dynamic_with_senders_that_nobody_expects() {
+    let sizes: &[u32] = if is_full() { &[2, 3, 4, 5, 6, 8] } else { &[2, 3, 4, 5] };
+    for &data in sizes {
+        let sights = explore(star(Dynamic, 2, 1, data).expects(1));
+        assert_eq!(has_returns(&sights), data > 2, "{data} slots: {sights:?}");
+    }
+    explore(star(Dynamic, 2, 2, 6).expects(1));
+    explore(star(Dynamic, 3, 1, 4).expects(1));
+    explore(star(Dynamic, 2, 1, 4).flow(0, 1).expects(1).piggyback().restarts(1));
+    explore(star(Dynamic, 2, 1, 4).flow(0, 1).expects(1).piggyback().restarts(2));
+}
+
 #[test]
 fn static_pair() {
     for (credit_slots, data) in [(1, 1), (1, 2), (1, 3), (1, 4), (2, 2), (2, 3), (2, 5), (3, 3)] {

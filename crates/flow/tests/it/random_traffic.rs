@@ -51,12 +51,13 @@ fn layouts(endpoints: usize, quota_more: u32) -> impl Strategy<Value = Layout> {
         (2..=endpoints).prop_map(|endpoints| (Pattern::OneWithAll, endpoints)),
         (2..=endpoints.min(8)).prop_map(|endpoints| (Pattern::Mesh, endpoints)),
     ];
-    let parameters = (schemes, patterns, 1_u32..5, 0..quota_more, any::<bool>());
-    parameters.prop_map(|(scheme, (pattern, endpoints), credit_slots, more, piggyback)| {
+    let expected = prop_oneof![Just(None), (1_u32..5).prop_map(Some)];
+    let parameters = (schemes, patterns, 1_u32..5, 0..quota_more, any::<bool>(), expected);
+    parameters.prop_map(|(scheme, (pattern, endpoints), credit_slots, more, piggyback, expected)| {
         let quota = credit_slots + more;
         let peers = |endpoint| if matches!(pattern, Pattern::Mesh) || endpoint == 0 { endpoints - 1 } else { 1 };
         let data: Vec<u32> = (0..endpoints).map(|endpoint| quota * peers(endpoint) as u32).collect();
-        let mut layout = Layout::new(scheme, credit_slots, &data);
+        let mut layout = Layout { expected, ..Layout::new(scheme, credit_slots, &data) };
         for (from, to) in (0..endpoints).flat_map(|from| (0..endpoints).map(move |to| (from, to))) {
             let sends = match pattern {
                 Pattern::AllToOne => to == 0,

@@ -72,6 +72,20 @@ fn a_sender_rises_and_then_steals_from_whoever_is_quiet_longest() {
 }
 
 #[test]
+fn those_who_are_expected_share_and_another_steals_its_part() {
+    let plain = Config::new(SchemeName::Dynamic, 4, 22, 2);
+    let mut receiver = Receiver(FlowControl::new(&Config { expected_peers: Some(2), ..plain }).unwrap());
+    assert_eq!(receiver.line(), " |  | 0 1 | 2 3 quotas [20, 20, 2, 2]");
+    receiver.monitor(3);
+    assert_eq!(receiver.line(), "3 | 1 | 0 | 2 quotas [20, 11, 2, 11]");
+    // Its place goes to another: that has what it would have had at first.
+    receiver.0.reset(PeerId(3));
+    assert_eq!(receiver.line(), " | 1 | 0 | 2 3 quotas [20, 20, 2, 2]");
+    receiver.0.reset(PeerId(1));
+    assert_eq!(receiver.line(), " |  | 0 1 | 2 3 quotas [20, 20, 2, 2]");
+}
+
+#[test]
 fn nobody_earns_more_than_the_cap() {
     let mut receiver = Receiver::capped(4, 12, 2, Some(15));
     for _ in 0..3 {

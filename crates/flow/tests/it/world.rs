@@ -43,6 +43,8 @@ pub struct Layout {
     pub flows: Vec<Flow>,
     /// Control packets leave in steps of their own instead of at once.
     pub polls_late: bool,
+    /// How many of its peers each endpoint expects; `None`: all.
+    pub expected: Option<u32>,
     /// An endpoint, with a single peer, that dies and comes back as new again and again.
     pub restarts: Option<usize>,
     pub fault: Option<Fault>,
@@ -53,7 +55,8 @@ impl Layout {
     pub fn new(scheme: SchemeName, credit_slots: u32, data: &[u32]) -> Self {
         let data = data.to_vec();
         let (piggyback, polls_late) = (false, false);
-        Layout { scheme, credit_slots, piggyback, data, flows: Vec::new(), polls_late, restarts: None, fault: None }
+        let (flows, expected, restarts, fault) = (Vec::new(), None, None, None);
+        Layout { scheme, credit_slots, piggyback, data, flows, polls_late, expected, restarts, fault }
     }
 
     pub fn piggyback(mut self) -> Self {
@@ -75,6 +78,12 @@ impl Layout {
 
     pub fn polls_late(mut self) -> Self {
         self.polls_late = true;
+        self
+    }
+
+    /// Each endpoint expects so many of its peers.
+    pub fn expects(mut self, peers: u32) -> Self {
+        self.expected = Some(peers);
         self
     }
 
@@ -103,6 +112,7 @@ impl Layout {
     pub fn flow_control(&self, endpoint: usize) -> FlowControl {
         let config = Config {
             piggyback: self.piggyback,
+            expected_peers: self.expected,
             ..Config::new(self.scheme, self.peers(endpoint).len() as u32, 2 * self.credit_slots, self.credit_slots)
         };
         FlowControl::with_data_region(&config, self.data[endpoint]).unwrap()

@@ -283,7 +283,7 @@ mod tests {
     use tidegate_flow::SchemeName;
 
     fn flow(slots: u32) -> Config {
-        Config::new(SchemeName::Dynamic, 4, slots, 2)
+        Config::new(SchemeName::Static, 4, slots, 2)
     }
 
     fn contact(lower: usize) -> Contact {

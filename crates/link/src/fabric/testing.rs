@@ -16,7 +16,7 @@ use tidegate_message::{Buffer, RemoteMemory, Span};
 
 /// The contact of an endpoint with this number, on this host. Its node is its number.
 pub(super) fn contact(number: u64, host: u64, slots: u32) -> Contact {
-    let flow = Config { piggyback: true, ..Config::new(SchemeName::Dynamic, 4, slots, 2) };
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 4, slots, 2) };
     Contact::example(number, host, &flow, LowerAddress::new(&[number as u8]).expect("short"))
 }
 

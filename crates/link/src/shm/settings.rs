@@ -18,7 +18,8 @@ pub(crate) struct Settings {
 /// How large things are. What the scheme has no use for need not agree, and is not said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Sizes {
-    /// Where mailboxes are shared by slots.
+    /// Where mailboxes are shared by slots. `per_peer` is 0 where a sender does not reckon with how many slots it may
+    /// come to have: then that is their owner's affair. So is `credit` where nobody has any.
     Slots { per_peer: u32, credit: u32 },
     /// Where receivers post buffers.
     Buffers { packets: u32, each: u32, most: u32 },
@@ -34,9 +35,10 @@ impl Sizes {
     fn of(flow: &Config) -> Sizes {
         let buffers = &flow.buffers;
         match flow.scheme.lends() {
-            ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => {
-                Sizes::Slots { per_peer: flow.slots_per_peer, credit: flow.credit_slots }
-            }
+            ReceiverResource::Nothing => Sizes::Slots { per_peer: 0, credit: 0 },
+            ReceiverResource::FixedSlots => Sizes::Slots { per_peer: flow.slots_per_peer, credit: flow.credit_slots },
+            // A sender begins with its static slots, and gets more by credit packets.
+            ReceiverResource::MovingSlots => Sizes::Slots { per_peer: 0, credit: flow.credit_slots },
             ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
                 let most = if flow.scheme.lends().may_grow() { buffers.per_connection_most } else { 0 };
                 Sizes::Buffers { packets: buffers.packets, each: buffers.per_connection, most }
@@ -227,6 +229,14 @@ mod tests {
         assert_eq!(found.as_deref(), Some("FI_TIDEGATE_SLOTS 64 16"));
         let found = difference(Settings { piggyback: false, ..ours });
         assert_eq!(found.as_deref(), Some("FI_TIDEGATE_PIGGYBACK on off"));
+    }
+
+    #[test]
+    fn slots_per_peer_have_to_agree_where_they_are_for_good() {
+        let of = |scheme, slots, credit| Settings::of(&Config::new(scheme, 3, slots, credit));
+        let differs = |scheme, slots, credit| of(scheme, 64, 2).difference(&of(scheme, slots, credit)).is_some();
+        assert!(differs(SchemeName::Static, 16, 2) && differs(SchemeName::Dynamic, 64, 3));
+        assert!(!differs(SchemeName::Dynamic, 16, 2) && !differs(SchemeName::None, 16, 3));
     }
 
     #[test]

@@ -48,9 +48,10 @@ fn oneself_and_other_hosts_are_no_peers() {
 #[test]
 fn processes_that_count_slots_differently_refuse_each_other() {
     let folder = Folder::new();
-    let base = folder.config(2);
+    let mut base = folder.config(2);
+    base.flow.scheme = SchemeName::Static;
     let mut scheme = base.clone();
-    scheme.flow.scheme = SchemeName::Static;
+    scheme.flow.scheme = SchemeName::None;
     let mut slots = base.clone();
     slots.flow.slots_per_peer = 24;
     let mut credit_slots = base.clone();
@@ -58,7 +59,7 @@ fn processes_that_count_slots_differently_refuse_each_other() {
     let mut piggyback = base.clone();
     piggyback.flow.piggyback = false;
     for (other, parameter, values) in [
-        (scheme, "FI_TIDEGATE_SCHEME", ["is none here", "and static at"]),
+        (scheme, "FI_TIDEGATE_SCHEME", ["is static here", "and none at"]),
         (slots, "FI_TIDEGATE_SLOTS", ["is 16 here", "and 24 at"]),
         (credit_slots, "FI_TIDEGATE_CREDIT_SLOTS", ["is 2 here", "and 3 at"]),
         (piggyback, "FI_TIDEGATE_PIGGYBACK", ["is on here", "and off at"]),

@@ -12,6 +12,8 @@ use std::hash::{Hash, Hasher};
 const END: u32 = u32::MAX;
 /// The list that plays low at the start.
 const LOW: u8 = 2;
+/// The list that always plays null.
+const NULL: u8 = 3;
 
 /// A sender's place: its neighbours and its list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,14 +23,22 @@ struct Place {
     list: u8,
 }
 
-impl Initial for Place {
-    /// How many senders there are.
-    type Config = u32;
+/// How many senders there are, and how many of these are expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Numbers {
+    all: u32,
+    expected: u32,
+}
 
-    /// Everybody in low, in rank order (P §6.3).
-    fn initial(&peers: &u32, peer: PeerId) -> Self {
-        let after = if peer.0 + 1 < peers { peer.0 + 1 } else { END };
-        Place { before: peer.0.wrapping_sub(1), after, list: LOW }
+impl Initial for Place {
+    type Config = Numbers;
+
+    /// Everybody who is expected in low (P §6.3), the others in null, in rank order.
+    fn initial(&Numbers { all, expected }: &Numbers, peer: PeerId) -> Self {
+        let (list, from, to) = if peer.0 < expected { (LOW, 0, expected) } else { (NULL, expected, all) };
+        let before = if peer.0 > from { peer.0 - 1 } else { END };
+        let after = if peer.0 + 1 < to { peer.0 + 1 } else { END };
+        Place { before, after, list }
     }
 }
 
@@ -49,19 +59,17 @@ pub(super) struct ActivityLists {
 }
 
 impl ActivityLists {
-    /// Everybody in low, in rank order (P §6.3).
-    pub(super) fn new(peers: u32) -> Self {
-        let empty = Ends { first: END, last: END };
-        let mut ends = [empty.clone(), empty.clone(), empty.clone(), empty];
-        if peers > 0 {
-            ends[usize::from(LOW)] = Ends { first: 0, last: peers - 1 };
-        }
-        ActivityLists { places: Peers::new(peers, peers), ends, parts: [0, 1, 2, 3] }
+    /// Everybody who is expected in low (P §6.3), the others in null, in rank order.
+    pub(super) fn new(peers: u32, expected: u32) -> Self {
+        let ends_of =
+            |from, to| if from < to { Ends { first: from, last: to - 1 } } else { Ends { first: END, last: END } };
+        let ends = [ends_of(0, 0), ends_of(0, 0), ends_of(0, expected), ends_of(expected, peers)];
+        ActivityLists { places: Peers::new(peers, Numbers { all: peers, expected }), ends, parts: [0, 1, 2, 3] }
     }
 
     /// The list that `peer` is in.
     pub(super) fn activity(&self, peer: PeerId) -> Activity {
-        let list = self.places.get(peer).map_or(LOW, |place| place.list);
+        let list = self.place(peer).list;
         let part = self.parts.iter().position(|&playing| playing == list).unwrap_or(0);
         Activity::ALL[part]
     }
@@ -142,7 +150,11 @@ impl ActivityLists {
     }
 
     fn after(&self, peer: PeerId) -> u32 {
-        self.places.get(peer).map_or_else(|| Place::initial(&self.places.count(), peer).after, |place| place.after)
+        self.place(peer).after
+    }
+
+    fn place(&self, peer: PeerId) -> Place {
+        self.places.get(peer).cloned().unwrap_or_else(|| Place::initial(self.places.config(), peer))
     }
 
     /// Most heap bytes.
@@ -182,14 +194,26 @@ mod tests {
     }
 
     #[test]
-    fn everybody_starts_in_low_in_rank_order() {
-        assert_eq!(line(&ActivityLists::new(4)), "high[] medium[] low[0, 1, 2, 3] null[]");
-        assert_eq!(line(&ActivityLists::new(0)), "high[] medium[] low[] null[]");
+    fn everybody_who_is_expected_starts_in_low_in_rank_order() {
+        assert_eq!(line(&ActivityLists::new(4, 4)), "high[] medium[] low[0, 1, 2, 3] null[]");
+        assert_eq!(line(&ActivityLists::new(4, 3)), "high[] medium[] low[0, 1, 2] null[3]");
+        assert_eq!(line(&ActivityLists::new(4, 0)), "high[] medium[] low[] null[0, 1, 2, 3]");
+        assert_eq!(line(&ActivityLists::new(0, 0)), "high[] medium[] low[] null[]");
+    }
+
+    #[test]
+    fn whoever_is_not_expected_rises_from_null() {
+        let mut lists = ActivityLists::new(6, 2);
+        assert_eq!([1, 2, 5].map(|peer| lists.activity(PeerId(peer))), [Low, Null, Null]);
+        lists.move_to_front(PeerId(4), High);
+        lists.move_to_front(PeerId(1), Null);
+        lists.move_to_back(PeerId(2), Null);
+        assert_eq!(line(&lists), "high[4] medium[] low[0] null[1, 3, 5, 2]");
     }
 
     #[test]
     fn whoever_was_never_moved_has_its_place_in_rank_order_among_those_who_were() {
-        let mut lists = ActivityLists::new(100);
+        let mut lists = ActivityLists::new(100, 100);
         lists.move_to_front(PeerId(50), High);
         lists.move_to_front(PeerId(99), Low);
         lists.move_to_back(PeerId(0), Low);
@@ -200,7 +224,7 @@ mod tests {
 
     #[test]
     fn members_move_to_either_end_from_anywhere() {
-        let mut lists = ActivityLists::new(4);
+        let mut lists = ActivityLists::new(4, 4);
         lists.move_to_front(PeerId(1), Medium);
         lists.move_to_front(PeerId(3), Medium);
         lists.move_to_front(PeerId(0), Null);
@@ -214,7 +238,7 @@ mod tests {
 
     #[test]
     fn shifting_makes_high_medium_and_medium_low() {
-        let mut lists = ActivityLists::new(4);
+        let mut lists = ActivityLists::new(4, 4);
         for (peer, activity) in [(0, High), (1, Medium), (2, Medium), (3, Null)] {
             lists.move_to_front(PeerId(peer), activity);
         }
@@ -227,13 +251,13 @@ mod tests {
 
     #[test]
     fn lists_are_equal_whichever_list_plays_which_part() {
-        let mut lists = ActivityLists::new(2);
+        let mut lists = ActivityLists::new(2, 2);
         lists.move_to_front(PeerId(1), Medium);
         lists.move_to_front(PeerId(0), Medium);
         lists.shift();
         assert_ne!(lists.parts, [0, 1, 2, 3]);
-        assert_eq!(lists, ActivityLists::new(2));
+        assert_eq!(lists, ActivityLists::new(2, 2));
         lists.move_to_front(PeerId(1), Low);
-        assert_ne!(lists, ActivityLists::new(2));
+        assert_ne!(lists, ActivityLists::new(2, 2));
     }
 }

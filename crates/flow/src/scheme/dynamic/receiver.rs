@@ -25,7 +25,9 @@ pub(super) struct ReceiverSide {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shares {
     pub(super) static_slots: u32,
-    /// An equal share of the data region, rounded down.
+    /// How many peers are expected, the first. The others have their static slots.
+    pub(super) expected: u32,
+    /// An equal share of what those leave of the data region, rounded down.
     pub(super) quota: u32,
     /// Slots left over by that: so many of the first peers have one more.
     pub(super) uneven: u32,
@@ -34,7 +36,12 @@ pub(super) struct Shares {
 impl Shares {
     /// The share of a peer.
     pub(super) fn of(&self, peer: PeerId) -> u32 {
-        self.quota + u32::from(peer.0 < self.uneven)
+        if self.is_expected(peer) { self.quota + u32::from(peer.0 < self.uneven) } else { self.static_slots }
+    }
+
+    /// Whether a peer has a share at the start.
+    pub(super) fn is_expected(&self, peer: PeerId) -> bool {
+        peer.0 < self.expected
     }
 }
 

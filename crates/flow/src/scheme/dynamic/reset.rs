@@ -20,7 +20,7 @@ impl Dynamic {
         self.thresholds.restart(peer, dead, 0);
         self.restart(peer);
         self.even_out(peer);
-        self.lists.move_to_back(peer, Activity::Low);
+        self.lists.move_to_back(peer, if self.shares.is_expected(peer) { Activity::Low } else { Activity::Null });
     }
 
     /// Brings the intended quota of `peer` back to its share at the start, give and take with those on the other side

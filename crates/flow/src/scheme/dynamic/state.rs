@@ -27,19 +27,20 @@ pub(crate) struct Dynamic {
 
 impl Dynamic {
     /// The initial state (P §6.3). The first peers get one slot more of intended quota where the data region does not
-    /// divide evenly.
+    /// divide evenly. Those that are not expected have nothing that could be stolen, as if it had been: they are in the
+    /// null list.
     pub(super) fn initial(config: &Config, regions: Regions) -> Self {
         let &Config { peers, credit_slots, quota_most, piggyback, .. } = config;
         let static_slots = credit_slots;
-        let quota = regions.quota;
-        let uneven = regions.data - quota * peers;
-        let shares = Shares { static_slots, quota, uneven };
+        let (quota, expected) = (regions.quota, config.expected());
+        let uneven = regions.data - quota * expected - static_slots * (peers - expected);
+        let shares = Shares { static_slots, expected, quota, uneven };
         Dynamic {
             senders: Peers::new(peers, static_slots),
             receivers: Peers::new(peers, shares),
             slots: SlotPool::new(regions.data - static_slots * peers, static_slots),
             thresholds: ThresholdQueues::new(peers, credit_slots),
-            lists: ActivityLists::new(peers),
+            lists: ActivityLists::new(peers, expected),
             control: ControlQueue::new(peers),
             credit_slots,
             shares,
