@@ -82,15 +82,19 @@ def test_different_settings_in_one_job_are_refused_before_anything_is_sent(name)
     program = mpi.compile(STORM)
     flag = "-x" if name == "openmpi" else "-env"
 
-    def part(slots: int) -> list:
-        words = [f"FI_TIDEGATE_SLOTS={slots}"] if name == "openmpi" else ["FI_TIDEGATE_SLOTS", str(slots)]
-        return ["-n", "1", flag, *words, program, "1", "1"]
+    def run(variable: str, values: list) -> process.Result:
+        parts = []
+        for value in values:
+            words = [f"{variable}={value}"] if name == "openmpi" else [variable, str(value)]
+            parts += [":", "-n", "1", flag, *words, program, "1", "1"]
+        return process.run([*mpi.command(1, [])[:-2], *parts[1:]], mpi.environment(Fabric.TIDEGATE), timeout=60)
 
-    command = mpi.command(1, [])[:-2]
-    result = process.run([*command, *part(16), ":", *part(64)], mpi.environment(Fabric.TIDEGATE), timeout=60)
+    result = run("FI_TIDEGATE_SLOTS", [16, 64])
+    assert result.status == 0 and "storm: " in result.output, "how many slots there are is their owner's affair"
+    result = run("FI_TIDEGATE_CREDIT_SLOTS", [2, 4])
     assert not result.timed_out and result.status != 0, result.explain()
     assert "storm: " not in result.output, result.explain()
     # Either rank may be first. Each names both values and both processes; a launcher may end one before it has printed
     # its line.
-    said = re.findall(r"tidegate: FI_TIDEGATE_SLOTS is (\d+) here \(pid (\d+)\) and (\d+) at pid (\d+)", result.output)
-    assert said and all({ours, theirs} == {"16", "64"} and pid != other for ours, pid, theirs, other in said), result.explain()
+    said = re.findall(r"tidegate: FI_TIDEGATE_CREDIT_SLOTS is (\d+) here \(pid (\d+)\) and (\d+) at pid (\d+)", result.output)
+    assert said and all({ours, theirs} == {"2", "4"} and pid != other for ours, pid, theirs, other in said), result.explain()

@@ -26,7 +26,11 @@ pub fn check(
     };
     let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
     match (settings.receive_memory, settings.peers) {
-        (Some(bytes), Some(_)) => check_receive_memory(settings.flow(1).0, bytes),
+        (Some(bytes), Some(_)) => {
+            let least =
+                |flow: &Config| Endpoint::<ShmLink>::least_receive_memory(&of_flow(flow.clone(), bytes)).unwrap_or(0);
+            check_receive_memory(settings.flow(1, least).0, bytes)
+        }
         // What is too small depends on the number of peers, which only the provider knows.
         _ => Ok(()),
     }
@@ -53,9 +57,9 @@ pub fn misspelt(names: impl Iterator<Item = OsString>) -> Vec<Misspelt> {
     found
 }
 
-/// Fails unless a bound on receive memory has room for the part that the configuration fixes.
-fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
-    let config = EndpointConfig {
+/// An endpoint whose receive memory has so many bytes.
+fn of_flow(flow: Config, bytes: usize) -> EndpointConfig {
+    EndpointConfig {
         flow,
         eager_bytes: 0,
         operations: 0,
@@ -63,7 +67,12 @@ fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
         patience: Duration::ZERO,
         packets_per_progress: 0,
         bulk_bytes_per_progress: 0,
-    };
+    }
+}
+
+/// Fails unless a bound on receive memory has room for the part that the configuration fixes.
+fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
+    let config = of_flow(flow, bytes);
     let least =
         Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| Failure::usage(error.named(&NAMES)))?;
     if bytes < least {

@@ -9,6 +9,7 @@
 //! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`process`] | which process this is, among those that descend from one another by forks |
+//! | [`node_memory()`] | how much memory the processes of a node may use together |
 //! | [`LockWord`] | a lock that costs a load as long as one side has it to itself |
 //! | [`plain()`] | texts that others wrote, made safe to show where they are read |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
@@ -25,6 +26,7 @@ pub mod journal;
 mod lock_word;
 pub mod log;
 pub mod memory;
+mod node_memory;
 pub mod paths;
 mod plain;
 pub mod process;
@@ -37,6 +39,7 @@ pub mod trouble;
 pub use clock::{now, since_epoch};
 pub use lock_word::LockWord;
 pub use memory::IoBuffer;
+pub use node_memory::node_memory;
 pub use paths::{Path, Paths};
 pub use plain::plain;
 pub use secret::{Secret, random};
@@ -45,4 +48,4 @@ pub use shm::{
     DEFAULT_BOUNCE_BUFFERS, Idle, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
     reclaim,
 };
-pub use stats::{Chunk, EndpointStats, PostedBuffers, StatsConfig};
+pub use stats::{Chosen, Chunk, EndpointStats, PostedBuffers, StatsConfig};

@@ -193,6 +193,8 @@ fn process(launch_number: usize, launch: &Launch, process: &Process) -> Value {
         "credit_slots": setup.credit_slots,
         "piggyback": setup.piggyback,
         "peers": setup.peers,
+        "expected_peers": setup.expected_peers,
+        "chosen": json!({ "slots": setup.chosen.slots, "receive_memory": setup.chosen.memory }),
         "posted_buffers": posted,
         "bulk": setup.bulk,
         "network": Some(&setup.network).filter(|network| !network.is_empty()),

@@ -13,6 +13,7 @@
 //! * [`usage`]: whether the messages went through Tidegate at all, and what to say if not;
 //! * [`units`]: numbers as people read them.
 
+pub mod chosen;
 pub mod ending;
 pub mod host;
 pub mod json;
@@ -29,7 +30,7 @@ pub mod width;
 use std::collections::HashMap;
 
 use tidegate_flow::{ReceiverResource, SchemeName};
-use tidegate_link::{Chunk, EndpointStats, PostedBuffers};
+use tidegate_link::{Chosen, Chunk, EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter, WaitCause};
 
 use crate::mpi::MpiKind;
@@ -52,6 +53,10 @@ pub struct Setup {
     pub piggyback: bool,
     /// Peers that may connect.
     pub peers: u32,
+    /// Of those, how many share the slots at the start; `None`: all.
+    pub expected_peers: Option<u32>,
+    /// What was chosen because the user had not said.
+    pub chosen: Chosen,
     /// Posted buffers, where the scheme has such.
     pub posted: Option<PostedBuffers>,
     /// How bulk data travels.
@@ -124,6 +129,8 @@ impl Process {
                 credit_slots: page.credit_slots,
                 piggyback: page.piggyback,
                 peers: page.peers,
+                expected_peers: page.expected_peers,
+                chosen: page.chosen,
                 posted: page.posted,
                 bulk: page.bulk.clone(),
                 network: page.network.clone(),
@@ -308,6 +315,8 @@ pub(crate) mod tests {
                 credit_slots: 2,
                 piggyback: true,
                 peers: 20,
+                expected_peers: None,
+                chosen: Chosen::default(),
                 posted: None,
                 bulk: "direct".into(),
                 network: String::new(),

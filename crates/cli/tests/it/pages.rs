@@ -54,6 +54,7 @@ fn page_of(rank: u32) -> Vec<u64> {
         job_size: Some(4),
         launch: Some("parent 7".into()),
         mpi: Some("mpich"),
+        chosen: Default::default(),
     };
     let directory = folder.path().to_owned();
     let flow = Config::new(SchemeName::Dynamic, 3, 16, 2);

@@ -90,6 +90,10 @@ pub(super) enum Word {
     ChunkBetweenHosts,
     /// Names the clock of all times but the epoch's: readers that have it, too, need no other. 0: not known.
     Boot,
+    /// Peers that share the slots at the start; 0: all that there may be.
+    ExpectedPeers,
+    /// What was chosen because nobody said: a bit each, see [`Chosen`](super::Chosen).
+    Chosen,
 }
 
 /// The words with which a side begins.

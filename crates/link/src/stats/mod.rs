@@ -30,6 +30,6 @@ pub use cause::WaitCause;
 pub use layout::{OPEN_ROWS, OTHER_ROWS, PAGE_BYTES, WAIT_ROWS};
 pub use open::{OpenMessage, OpenReceive, OpenSend, OpenWork, PeerWait};
 pub(crate) use page::{BulkState, StatsPage};
-pub use page::{Chunk, ROWS_INTERVAL, StatsConfig};
+pub use page::{Chosen, Chunk, ROWS_INTERVAL, StatsConfig};
 pub use reader::{EndpointStats, Pages, PostedBuffers, read_dir};
 pub use rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};

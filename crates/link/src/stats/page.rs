@@ -69,6 +69,25 @@ impl Chunk {
     }
 }
 
+/// What was chosen because the user had not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// How many slots each peer has.
+    pub slots: bool,
+    /// The bound on receive memory.
+    pub memory: bool,
+}
+
+impl Chosen {
+    fn word(self) -> u64 {
+        u64::from(self.slots) | u64::from(self.memory) << 1
+    }
+
+    pub(super) fn of_word(word: u64) -> Chosen {
+        Chosen { slots: word & 1 != 0, memory: word & 2 != 0 }
+    }
+}
+
 /// Where an endpoint's counters go, and what to say about the endpoint there.
 #[derive(Clone, Debug, Default)]
 pub struct StatsConfig {
@@ -82,6 +101,8 @@ pub struct StatsConfig {
     pub launch: Option<String>,
     /// Which MPI it is, if known: `mpich`, `openmpi`, `impi`.
     pub mpi: Option<&'static str>,
+    /// What was chosen.
+    pub chosen: Chosen,
 }
 
 /// The counters of an endpoint: in a file for others to read, or private.
@@ -141,6 +162,8 @@ impl StatsPage {
         self.describe(Word::CreditSlots, flow.credit_slots.into());
         self.describe(Word::Piggyback, flow.piggyback.into());
         self.describe(Word::Peers, flow.peers.into());
+        self.describe(Word::ExpectedPeers, flow.expected_peers.unwrap_or(0).into());
+        self.describe(Word::Chosen, config.chosen.word());
         if flow.scheme.lends().posts_buffers() {
             let buffers = &flow.buffers;
             self.describe(Word::BufferPackets, buffers.packets.into());

@@ -5,7 +5,7 @@
 
 use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Word, activity, side, version_of};
 use super::open::{OpenWork, PeerWait, Side};
-use super::page::{BulkState, Chunk, SUFFIX};
+use super::page::{BulkState, Chosen, Chunk, SUFFIX};
 use crate::clock;
 use crate::files::open_left;
 use std::fs::{self, File};
@@ -65,6 +65,10 @@ pub struct EndpointStats {
     pub piggyback: bool,
     /// Peers that may connect.
     pub peers: u32,
+    /// Of those, how many share the slots at the start; `None`: all.
+    pub expected_peers: Option<u32>,
+    /// What was chosen because the user had not said.
+    pub chosen: Chosen,
     /// Posted buffers, where the scheme has such.
     pub posted: Option<PostedBuffers>,
     /// How bulk data travels, as `ShmLink::bulk` says it.
@@ -122,6 +126,8 @@ impl EndpointStats {
             credit_slots: 2,
             piggyback: true,
             peers: 16,
+            expected_peers: None,
+            chosen: Chosen::default(),
             posted: None,
             bulk: BulkState::Direct.name().to_owned(),
             network: String::new(),
@@ -200,6 +206,8 @@ impl EndpointStats {
             credit_slots: half(Word::CreditSlots)?,
             piggyback: word(Word::Piggyback)? != 0,
             peers: half(Word::Peers)?,
+            expected_peers: Some(half(Word::ExpectedPeers)?).filter(|peers| *peers > 0),
+            chosen: Chosen::of_word(word(Word::Chosen)?),
             posted: match half(Word::BufferPackets)? {
                 0 => None,
                 packets => Some(PostedBuffers {

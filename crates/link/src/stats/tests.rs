@@ -36,6 +36,7 @@ fn page(folder: &Folder) -> StatsPage {
         job_size: Some(4),
         launch: Some("x@1".into()),
         mpi: Some("mpich"),
+        chosen: super::Chosen { slots: true, memory: false },
     };
     StatsPage::create(&config, &Config::new(SchemeName::Static, 3, 16, 2), 77).expect("a page")
 }

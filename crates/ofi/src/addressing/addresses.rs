@@ -55,7 +55,7 @@ impl Addresses {
 
     /// Fails if the process of this contact has other settings than ours, and tells the user.
     pub fn check_settings(&self, settings: &Settings, contact: &Contact) -> Result<()> {
-        contact.check_settings(&settings.flow(self.expected).0).map_err(|error| {
+        contact.check_settings(&settings.flow_alike()).map_err(|error| {
             log::trouble(FI_LOG_AV, &error.to_string());
             Errno::of_link(&error)
         })

@@ -23,8 +23,8 @@ use crate::trace::operations::Operations;
 use crate::trace::process;
 use std::sync::{Arc, OnceLock};
 use tidegate_link::fabric::{FabricLink, Greeting, Network};
-use tidegate_link::{BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
-use tidegate_message::flow::Config;
+use tidegate_link::{BulkChoice, Chosen, NAMES, ShmConfig, ShmLink, StatsConfig};
+use tidegate_message::flow::{Config, PACKET_BYTES};
 use tidegate_message::{EndpointConfig, EndpointError};
 
 /// Packets retrieved per progress call at most.
@@ -52,6 +52,7 @@ impl Endpoint {
             job_size: settings.job.size,
             launch: launcher::launch(),
             mpi: caller::mpi(),
+            chosen: Chosen { slots: settings.slots_per_peer.is_none(), memory: settings.receive_memory.is_none() },
         });
         let link = ShmLink::new(config).map_err(|error| {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
@@ -59,15 +60,7 @@ impl Endpoint {
         })?;
         let network = self.open_network(&link, &flow)?;
         let links = join(link, network, settings.chunks, flow.peers);
-        let mut config = EndpointConfig {
-            flow,
-            eager_bytes: settings.eager_bytes,
-            operations: OPERATIONS_MOST,
-            receive_memory: 0,
-            patience: INJECT_PATIENCE,
-            packets_per_progress: PACKETS_PER_PROGRESS,
-            bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
-        };
+        let mut config = self.config(flow);
         let refuse = |error: EndpointError| {
             log::trouble(FI_LOG_EP_CTRL, &error.named(&NAMES));
             INVALID
@@ -96,18 +89,35 @@ impl Endpoint {
         Ok(())
     }
 
+    /// The configuration of the message layer, but for the bound on receive memory.
+    fn config(&self, flow: Config) -> EndpointConfig {
+        let settings = &self.domain.settings;
+        EndpointConfig {
+            flow,
+            eager_bytes: settings.eager_bytes,
+            operations: OPERATIONS_MOST,
+            receive_memory: 0,
+            patience: INJECT_PATIENCE,
+            packets_per_progress: PACKETS_PER_PROGRESS,
+            bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
+        }
+    }
+
     /// How flow control is configured. The user is told if the application expects more addresses than there are
     /// places.
     fn flow(&self) -> Config {
         let expected = self.vector.get().map_or(0, |vector| vector.expected);
-        let (flow, is_cut) = self.domain.settings.flow(expected);
+        // What flow control refuses is said when the endpoint is made.
+        let least = |flow: &Config| Engine::least_receive_memory(&self.config(flow.clone())).unwrap_or(0);
+        let (flow, is_cut) = self.domain.settings.flow(expected, least);
         if is_cut {
             log::trouble(
                 FI_LOG_EP_CTRL,
                 &format!(
                     "the application expects {expected} addresses (fi_av_attr.count), and this endpoint has places for {} \
-                     peers, which take 64 MiB in /dev/shm: if more are to communicate, set FI_TIDEGATE_PEERS",
-                    flow.peers
+                     peers, whose mailbox takes {} MiB in /dev/shm: if more are to communicate, set FI_TIDEGATE_PEERS",
+                    flow.peers,
+                    flow.regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES) >> 20
                 ),
             );
         }

@@ -29,6 +29,7 @@ use tidegate_message::flow::{
 mod chunks;
 mod peers;
 mod rows;
+pub mod sizes;
 mod values;
 
 pub use chunks::ChunkSettings;
@@ -45,8 +46,8 @@ pub(crate) const PREFIX: &str = "FI_TIDEGATE_";
 pub struct Settings {
     /// See `FI_TIDEGATE_SCHEME`.
     pub scheme: SchemeName,
-    /// Mailbox slots per peer, credit slots included.
-    pub slots_per_peer: u32,
+    /// Mailbox slots per peer, credit slots included, if the user said.
+    pub slots_per_peer: Option<u32>,
     /// Of these, for credit packets.
     pub credit_slots: u32,
     /// See `FI_TIDEGATE_PIGGYBACK`.
@@ -81,6 +82,8 @@ pub struct Settings {
     pub ports: Option<Ports>,
     /// What the launcher told.
     pub job: Job,
+    /// What the processes of this node may use together, in bytes, where the system says.
+    pub node_memory: Option<u64>,
 }
 
 /// What the user said of posted buffers: defaults depend on the scheme, and on each other.
@@ -197,8 +200,6 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
     Settings::each(|asked| (asked == name).then(|| value.into())).map(|_| ())
 }
 
-/// The bound on receive memory unless the user says otherwise, in bytes.
-const RECEIVE_MEMORY: usize = 64 << 20;
 /// The most chunks that may be under way: as many reads a network is opened for.
 const CHUNKS_MOST_MOST: u32 = 1024;
 
@@ -206,26 +207,45 @@ impl Settings {
     /// The bound on receive memory in bytes, `least` being the smallest that is legal. A value that the user gave is
     /// returned as it is: the endpoint refuses it if it is too small.
     pub fn receive_memory(&self, least: usize) -> usize {
-        self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
+        let ranks_here = self.job.local_size.or(self.job.size).unwrap_or(1);
+        let by_default = || sizes::receive_memory_by_default(self.node_memory, ranks_here).max(least);
+        self.receive_memory.unwrap_or_else(by_default)
     }
 
     /// The configuration of flow control, and whether it is for fewer peers than the application has hinted at.
-    /// `expected` is how many addresses the application expects in its address vector; it counts where the launcher
-    /// does not tell the number of ranks.
-    pub fn flow(&self, expected: usize) -> (Config, bool) {
+    /// `addresses` is how many the application expects in its address vector; it counts where the launcher does not
+    /// tell the number of ranks. `least` is the smallest receive memory that is legal with a configuration: where the
+    /// user bounds the memory and leaves the slots to us, they are as few as that needs.
+    pub fn flow(&self, addresses: usize, least: impl Fn(&Config) -> usize) -> (Config, bool) {
         let mailbox =
-            |peers| self.flow_for(peers).regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
-        let peers = match self.peers {
-            Some(number) => Peers { number, is_cut: false },
-            None => Peers::by_default(self.job.size, expected, self.receive_memory(0), mailbox),
+            |peers| self.flow_for(peers, None).regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
+        let (peers, expected) = match self.peers {
+            // Who says how many there are expects them all.
+            Some(number) => (Peers { number, is_cut: false }, None),
+            None => {
+                let peers = Peers::by_default(self.job.size, addresses, self.receive_memory(0), mailbox);
+                (peers, self.job.size.map(|ranks| (ranks - 1).max(1)))
+            }
         };
-        (self.flow_for(peers.number), peers.is_cut)
+        let mut flow = self.flow_for(peers.number, expected);
+        if self.slots_per_peer.is_none() {
+            flow.slots_per_peer = sizes::slots_by_default(&flow);
+            if self.receive_memory.is_some_and(|bytes| bytes < least(&flow)) {
+                flow.slots_per_peer = sizes::least_slots(&flow);
+            }
+        }
+        (flow, peers.is_cut)
     }
 
-    fn flow_for(&self, peers: u32) -> Config {
+    /// What both ends of a connection must have alike does not depend on how many peers there are.
+    pub fn flow_alike(&self) -> Config {
+        self.flow(0, |_| 0).0
+    }
+
+    fn flow_for(&self, peers: u32, expected_peers: Option<u32>) -> Config {
         let buffers = self.buffers.of(self.scheme);
-        let config = Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots);
-        Config { piggyback: self.piggyback, buffers, ..config }
+        let config = Config::new(self.scheme, peers, self.slots_per_peer.unwrap_or(sizes::SLOTS), self.credit_slots);
+        Config { piggyback: self.piggyback, expected_peers, buffers, ..config }
     }
 }
 
@@ -235,7 +255,7 @@ impl Settings {
     pub fn parse(value_of: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Refusal> {
         let settings = Settings::each(value_of).map_err(Refusal::Value)?;
         // Flow control checks the values that depend on each other.
-        settings.flow(1).0.regions().map_err(Refusal::Combination)?;
+        settings.flow(1, |_| 0).0.regions().map_err(Refusal::Combination)?;
         Ok(settings)
     }
 
@@ -246,7 +266,7 @@ impl Settings {
         let usual = Chunking::default();
         Ok(Settings {
             scheme: scheme(get(&SCHEME))?,
-            slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=SLOTS_PER_PEER_MOST)?.unwrap_or(64),
+            slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=SLOTS_PER_PEER_MOST)?,
             credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=CREDIT_SLOTS_MOST)?.unwrap_or(2),
             piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
             buffers: BufferSettings::read(get)?,
@@ -274,6 +294,7 @@ impl Settings {
             fabric: fabric(get(&FABRIC))?,
             ports: ports(get(&PORTS))?,
             job: Job::of_process(),
+            node_memory: tidegate_link::node_memory(),
         })
     }
 }
@@ -298,8 +319,8 @@ mod tests {
     fn defaults_are_those_in_the_table() {
         let settings = Settings::parse(|_| None).unwrap();
         assert_eq!(settings.scheme, SchemeName::Dynamic);
-        assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (64, 2, 2048));
-        let table = [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK, &RENDEZVOUS, &PROGRESS];
+        assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (None, 2, 2048));
+        let table = [&SCHEME, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK, &RENDEZVOUS, &PROGRESS];
         for parameter in table.into_iter().chain([&CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST]) {
             assert_eq!(with(parameter.name, parameter.default).unwrap(), settings, "{}", parameter.name);
         }
@@ -413,7 +434,9 @@ mod tests {
         let buffers = |pairs: &[(&str, &str)]| {
             let value_of =
                 |asked: &str| pairs.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).into());
-            Settings::parse(value_of).map(|settings| settings.flow(1).0.buffers).map_err(|refusal| refusal.to_string())
+            Settings::parse(value_of)
+                .map(|settings| settings.flow(1, |_| 0).0.buffers)
+                .map_err(|refusal| refusal.to_string())
         };
         for scheme in SchemeName::WITH_BUFFERS {
             assert_eq!(buffers(&[("scheme", scheme.name())]), Ok(Buffers::of(*scheme)));
@@ -440,30 +463,58 @@ mod tests {
         let misfit = check("slots", "abc").unwrap_err();
         assert_eq!(
             misfit.remedy(),
-            "must be a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: 64)"
+            format!(
+                "must be a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: {})",
+                SLOTS.default
+            )
         );
     }
 
     #[test]
     fn slots_that_flow_control_refuses_are_an_error() {
-        for value in ["0", "63"] {
-            let said = with("credit_slots", value).unwrap_err();
-            assert!(said.contains(&format!("FI_TIDEGATE_CREDIT_SLOTS={value}")), "{said}");
-        }
+        let said = with("credit_slots", "0").unwrap_err();
+        assert!(said.contains("FI_TIDEGATE_CREDIT_SLOTS=0"), "{said}");
+        let both = |asked: &str| match asked {
+            "scheme" => Some("static".into()),
+            "credit_slots" => Some("63".into()),
+            _ => None,
+        };
+        let said = Settings::parse(both).unwrap_err().to_string();
+        assert!(said.contains("FI_TIDEGATE_CREDIT_SLOTS=63"), "{said}");
+        assert!(with("credit_slots", "63").is_ok(), "slots make room for them");
     }
 
     #[test]
     fn peers_follow_the_user_then_the_launcher_then_the_application() {
-        let mut settings = Settings::parse(|_| None).unwrap();
+        let mut settings = Settings { node_memory: None, ..Settings::default() };
+        let of = |settings: &Settings, addresses| {
+            let flow = settings.flow(addresses, |_| 0).0;
+            (flow.peers, flow.expected_peers)
+        };
         settings.job.size = None;
-        assert_eq!(settings.flow(100).0.peers, 116);
+        assert_eq!(of(&settings, 100), (116, None));
         settings.job.size = Some(100);
-        assert_eq!(settings.flow(4).0.peers, 256);
+        assert_eq!(of(&settings, 4), (256, Some(99)));
         for scheme in [SchemeName::Preposted, SchemeName::Growing] {
             settings.scheme = scheme;
-            assert_eq!(settings.flow(4).0.peers, 116, "{scheme}: a place each costs many buffers");
+            assert_eq!(of(&settings, 4).0, 116, "{scheme}: a place each costs many buffers");
         }
         settings.peers = Some(3);
-        assert_eq!(settings.flow(4).0.peers, 3);
+        assert_eq!(of(&settings, 4), (3, None));
+    }
+
+    #[test]
+    fn slots_follow_the_user_then_the_job_and_give_way_to_a_bound_on_memory() {
+        let mut settings = Settings { node_memory: None, ..Settings::default() };
+        settings.job.size = Some(8);
+        const EACH: usize = 1 << 20;
+        let slots = |settings: &Settings| settings.flow(4, |flow| flow.slots_per_peer as usize * EACH).0.slots_per_peer;
+        assert_eq!(slots(&settings), 552);
+        settings.receive_memory = Some(552 * EACH);
+        assert_eq!(slots(&settings), 552);
+        settings.receive_memory = Some(552 * EACH - 1);
+        assert_eq!(slots(&settings), 16);
+        settings.slots_per_peer = Some(20);
+        assert_eq!(slots(&settings), 20);
     }
 }

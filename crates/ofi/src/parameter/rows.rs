@@ -15,10 +15,11 @@ pub(super) const SCHEME: Parameter =
     Parameter { name: "scheme", default: "dynamic", allowed: SchemeName::CHOICES, help: SchemeName::HELP };
 pub(super) const SLOTS: Parameter = Parameter {
     name: "slots",
-    default: "64",
+    default: "64 for each other rank as long as the mailbox takes from 256 KiB to 1 MiB, else more or fewer, at least 16; with static 64",
     allowed: "a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS",
-    help: "Slots of 64 bytes in the mailbox per peer, credit slots included: it takes slots * peers * 64 bytes. The same in \
-           all processes of a job",
+    help: "Slots of 64 bytes in the mailbox for each other rank of the job, or each peer where FI_TIDEGATE_PEERS or no launcher \
+           says how many there are, credit slots included; peers beyond those have twice the credit slots. With static for \
+           each peer, and the same in all processes of a job",
 };
 pub(super) const CREDIT_SLOTS: Parameter = Parameter {
     name: "credit_slots",
@@ -101,7 +102,8 @@ pub(super) const EAGER_SIZE: Parameter = Parameter {
 };
 pub(super) const RX_MEMORY: Parameter = Parameter {
     name: "rx_memory",
-    default: "64M, or the smallest that is legal if that is more",
+    default: "64M; less where the ranks of a node would come to more than an eighth of its memory; the smallest that is legal if \
+              that is more",
     allowed: "bytes from 0 to 1T, with suffix k, M, G or T if wanted; at least what mailbox and book-keeping need",
     help: "Most memory that an endpoint takes on behalf of its senders: mailbox, book-keeping, and messages that no receive waits \
            for; what finds no room there is deferred: it waits with its sender",

@@ -63,9 +63,9 @@ static void name_with_other_settings(char *name)
 	struct fi_av_attr av_attr = {.count = 1};
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
 	size_t length = 64;
-	setenv("FI_TIDEGATE_SLOTS", "32", 1);
+	setenv("FI_TIDEGATE_CREDIT_SLOTS", "3", 1);
 	OK(fi_domain(my.fabric, my.info, &domain, NULL));
-	unsetenv("FI_TIDEGATE_SLOTS");
+	unsetenv("FI_TIDEGATE_CREDIT_SLOTS");
 	OK(fi_av_open(domain, &av_attr, &av, NULL));
 	OK(fi_cq_open(domain, &cq_attr, &cq, NULL));
 	OK(fi_endpoint(domain, my.info, &ep, NULL));

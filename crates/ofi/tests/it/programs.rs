@@ -164,7 +164,7 @@ fn a_fence_waits_for_its_target_alone_and_nothing_gets_past_it() {
 
 #[test]
 fn the_level_of_completion_that_was_asked_for_is_kept() {
-    run("levels", &[("FI_TIDEGATE_PEERS", "2"), ("FI_TIDEGATE_RX_MEMORY", "400k")]);
+    run("levels", &[("FI_TIDEGATE_PEERS", "2"), ("FI_TIDEGATE_SLOTS", "64"), ("FI_TIDEGATE_RX_MEMORY", "400k")]);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_user_that_changes_before_the_first_contact_is_named_in_the_error() {
 
 #[test]
 fn a_million_addresses_that_an_application_expects_reserve_64_mib_and_are_told() {
-    run("expecting", &[]);
+    run("expecting", &[("FI_TIDEGATE_SLOTS", "64")]);
     if have_libfabric() {
         let said = text(&output_of("expecting", &[]));
         assert!(said.contains("SKIPPED") || said.contains("(fi_av_attr.count)") && said.contains("FI_TIDEGATE_PEERS"));
