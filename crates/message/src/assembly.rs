@@ -107,7 +107,7 @@ impl<B: Buffer> Assembly<B> {
 
     /// Whether no message of a peer is under way.
     #[inline]
-    fn is_idle(&self, peer: PeerId) -> bool {
+    pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
         // Mostly no message of any peer is under way.
         self.under_way == 0 || self.of_peers.get(peer).is_none_or(|inbound| matches!(inbound.sink, Sink::Idle))
     }

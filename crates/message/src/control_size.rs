@@ -24,7 +24,7 @@ const LAST: u8 = (LARGEST_CONTROL_BYTES / LEAST_BYTES).ilog2() as u8;
 /// Most bytes of operand, and so of result, in one atomic request.
 const OPERAND_MOST: usize = 1024;
 
-const _: () = assert!(LEAST_BYTES << LAST == LARGEST_CONTROL_BYTES && LAST as u32 <= TOLD_BITS);
+const _: () = assert!(LEAST_BYTES << LAST == LARGEST_CONTROL_BYTES && (LAST as u32) < TOLD_BITS);
 
 impl ControlSize {
     /// For receivers whose memory has room for no more, and for those that have not said yet.
@@ -63,6 +63,9 @@ impl ControlSize {
     pub(crate) const fn bounced(self) -> usize {
         self.bytes().div_ceil(LARGEST_CONTROL_BYTES / BOUNCED_MOST)
     }
+
+    /// What a receiver tells whose senders have to ask for a session first. No window and size are told so.
+    pub(crate) const TOLD_TO_ASK: u32 = TOLD_BITS;
 
     /// A window and this, as they are told. Windows are multiples of eight bytes.
     pub(crate) fn told(self, window: u32) -> u32 {

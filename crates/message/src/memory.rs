@@ -3,6 +3,7 @@
 
 use crate::account::answer_cost;
 use crate::control_size::ControlSize;
+use crate::deferral::Sessions;
 use crate::egress::{Backlog, WaitingControl, WaitingNote, refused_most};
 use crate::heap::{BLOCK_MOST, block, longest_block, queue_begun};
 use crate::link::Buffer;
@@ -29,6 +30,8 @@ pub(crate) struct Limits {
     pub(crate) answers: u32,
     /// How long messages of our own kinds may be.
     pub(crate) control: ControlSize,
+    /// Whether a sender has to ask for a session first (see `deferral::sessions`).
+    pub(crate) must_ask: bool,
 }
 
 impl Limits {
@@ -38,8 +41,13 @@ impl Limits {
         (if inject { self.inject } else { self.eager }) as usize
     }
 
-    /// The word that a receiver tells its senders.
+    /// The word that a receiver tells its senders before the first message.
     pub(crate) fn told(&self) -> u32 {
+        if self.must_ask { ControlSize::TOLD_TO_ASK } else { self.told_in_session() }
+    }
+
+    /// What it tells a sender that has a session.
+    pub(crate) fn told_in_session(&self) -> u32 {
         self.control.told(self.window)
     }
 }
@@ -50,7 +58,7 @@ impl Limits {
 pub enum EndpointError {
     /// Flow control refuses.
     Flow(ConfigError),
-    /// The bound on receive memory has no room for what is fixed and one envelope per peer.
+    /// The bound on receive memory has no room for what is fixed and one session.
     ReceiveMemoryTooSmall {
         /// `EndpointConfig::receive_memory`, in bytes.
         bytes: usize,
@@ -109,6 +117,8 @@ pub(crate) struct Division {
     pub(crate) fixed: usize,
     /// What a base window allows.
     pub(crate) limits: Limits,
+    /// How many peers may have a window at a time; `None`: all have one from the start.
+    pub(crate) sessions: Option<u32>,
     /// Bytes that belong to no window yet.
     pub(crate) spare: usize,
 }
@@ -124,6 +134,11 @@ const ANSWERS_SHARE: u32 = 8;
 /// each peer by default. More in flight measure no faster, since an origin has the next ones ready when the first
 /// answers come.
 const ANSWERS_MOST: u32 = 1 << 16;
+
+/// The window of a session where there are not enough for all, in bytes.
+const FEW_WINDOW: u32 = 2048;
+/// Sessions that there have to be for that.
+const FEW_LEAST: usize = 8;
 
 /// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
 pub(crate) const WINDOW_MOST: usize = 1 << 30;
@@ -164,6 +179,14 @@ impl<B: Buffer> Memory<B> {
         Backlog::<B>::FEW_MESSAGES + block(control.bytes())
     }
 
+    /// What is set aside for a peer that has no session: it may have to be told that we have no match for its query.
+    const STRANGER_BYTES: usize = block(Backlog::<B>::FEW_NOTES * size_of::<WaitingNote>());
+
+    /// What a session takes, its window apart, where messages of our own kinds are as short as can be.
+    fn session_memory(limits: Limits) -> usize {
+        Self::control_size_memory(ControlSize::LEAST) + Self::answer_memory(limits)
+    }
+
     /// Bytes that are set aside for each peer because messages of our own kinds may be that long.
     const fn control_size_memory(control: ControlSize) -> usize {
         block(control.bytes()) + Self::note_memory(control) + Self::answer_message_memory(control)
@@ -190,16 +213,20 @@ impl<B: Buffer> Memory<B> {
         Self::result_memory(limits) + Self::read_memory(limits)
     }
 
-    /// The most that notes to a peer with such a window may take.
-    pub(crate) fn note_bytes_most(window: u32, base: Limits) -> usize {
+    /// The most that notes to a peer with such a window may take, if it has a session.
+    pub(crate) fn note_bytes_most(window: u32, base: Limits, has_session: bool) -> usize {
+        if !has_session {
+            return Self::STRANGER_BYTES;
+        }
         let of_window = window as usize / Self::ENVELOPE_BYTES * WaitingNote::BYTES;
         of_window + Self::result_memory(base) + Self::note_memory(base.control)
     }
 
     /// The limits of a receiver that has told this.
     pub(crate) fn limits_told(word: u32, eager_bytes: usize) -> Limits {
-        let (window, control) = ControlSize::of_told(word);
-        Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), control, eager_bytes)
+        let must_ask = word == ControlSize::TOLD_TO_ASK;
+        let (window, control) = if must_ask { (0, ControlSize::LEAST) } else { ControlSize::of_told(word) };
+        Limits { must_ask, ..Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), control, eager_bytes) }
     }
 
     /// The limits of a receiver with this window, in bytes, and messages of our own kinds of this size.
@@ -208,7 +235,7 @@ impl<B: Buffer> Memory<B> {
         let payload = longest_block(largest - Self::ENVELOPE_BYTES).min(LARGEST_EAGER_BYTES);
         let (eager, inject) = (eager_bytes.min(payload) as u32, payload as u32);
         let answers = (window / ANSWERS_SHARE).min(ANSWERS_MOST);
-        Limits { window, largest: largest as u32, eager, inject, answers, control }
+        Limits { window, largest: largest as u32, eager, inject, answers, control, must_ask: false }
     }
 
     /// What an unmatched message costs whose payload of so many bytes travels along.
@@ -223,26 +250,46 @@ impl<B: Buffer> Memory<B> {
     }
 
     /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, tables of peers,
-    /// and for each peer what it takes to put a message of the protocol together, and to keep what it makes us say
-    /// until it listens, where such messages are as short as can be. It is for the day on which all peers talk: those
-    /// that never do take next to nothing of it.
+    /// and for each peer control packets that its mailbox refuses. It is for the day on which all peers talk: those that
+    /// never do take next to nothing of it.
     fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<usize, ConfigError> {
-        let peers = config.flow.peers as usize;
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
-        let per_peer = Self::control_size_memory(ControlSize::LEAST) + Self::control_memory(&config.flow);
         let bookkeeping = flow.bookkeeping_bytes() + others.tables + others.link;
-        Ok(mailbox + bookkeeping + peers * per_peer + Matching::<B>::bytes_begun(config.flow.peers))
+        let controls = config.flow.peers as usize * Self::control_memory(&config.flow);
+        Ok(mailbox + bookkeeping + controls + Matching::<B>::bytes_begun(config.flow.peers))
     }
 
-    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an
-    /// envelope and the answer to one request.
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, next to nothing for each
+    /// peer, and one session.
     pub(crate) fn least(config: &EndpointConfig, others: Others) -> Result<usize, ConfigError> {
         let fixed = Self::fixed(config, &FlowControl::new(&config.flow)?, others)?;
-        Ok(Self::with_the_least_each(config, fixed))
+        Ok(Self::with_one_session(config, fixed).min(Self::with_all_sessions(config, fixed)))
     }
 
-    fn with_the_least_each(config: &EndpointConfig, fixed: usize) -> usize {
-        fixed + config.flow.peers as usize * (Self::ENVELOPE_BYTES + Self::answer_memory(Limits::default()))
+    /// The smallest one with which every peer has a window from the start: for each of them what it takes to put a
+    /// message of the protocol together, and to keep what it makes us say until it listens, where such messages are as
+    /// short as can be, an envelope, and the answer to one request.
+    pub(crate) fn least_for_all(config: &EndpointConfig, others: Others) -> Result<usize, ConfigError> {
+        let fixed = Self::fixed(config, &FlowControl::new(&config.flow)?, others)?;
+        Ok(Self::with_all_sessions(config, fixed))
+    }
+
+    fn with_all_sessions(config: &EndpointConfig, fixed: usize) -> usize {
+        fixed + config.flow.peers as usize * (Self::ENVELOPE_BYTES + Self::session_memory(Limits::default()))
+    }
+
+    fn with_one_session(config: &EndpointConfig, fixed: usize) -> usize {
+        fixed + Self::strangers_memory(config) + Self::few_session_memory(Limits::default())
+    }
+
+    /// What is set aside for peers that have no session, where there are not enough for all.
+    fn strangers_memory(config: &EndpointConfig) -> usize {
+        config.flow.peers as usize * Self::STRANGER_BYTES + Sessions::bytes_most(config.flow.peers)
+    }
+
+    /// What a session takes there, its window apart.
+    fn few_session_memory(limits: Limits) -> usize {
+        Self::session_memory(limits) + Sessions::BYTES_EACH
     }
 
     /// Divides the receive memory.
@@ -253,10 +300,10 @@ impl<B: Buffer> Memory<B> {
     ) -> Result<Division, EndpointError> {
         let fixed = Self::fixed(config, flow, others)?;
         let peers = config.flow.peers as usize;
-        let least = Self::with_the_least_each(config, fixed);
-        if config.receive_memory < least {
-            return Err(EndpointError::receive_memory_too_small(config, least));
+        if config.receive_memory < Self::with_all_sessions(config, fixed) {
+            return Self::divide_among_few(config, fixed);
         }
+        let fixed = fixed + peers * Self::control_size_memory(ControlSize::LEAST);
         let left = config.receive_memory - fixed;
         // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more
         // of them.
@@ -268,7 +315,34 @@ impl<B: Buffer> Memory<B> {
         let limits = Limits { control, ..limits };
         let others = beyond - more;
         let tables = ((left - more) / TABLES_SHARE).min(others);
-        Ok(Division { fixed: fixed + more + tables, limits, spare: others - tables })
+        Ok(Division { fixed: fixed + more + tables, limits, sessions: None, spare: others - tables })
+    }
+
+    /// The same where there is not enough for all: as many sessions as there is memory for. One of them has no window.
+    fn divide_among_few(config: &EndpointConfig, fixed: usize) -> Result<Division, EndpointError> {
+        let peers = config.flow.peers as usize;
+        let least = Self::with_one_session(config, fixed);
+        if config.receive_memory < least {
+            let least = least.min(Self::with_all_sessions(config, fixed));
+            return Err(EndpointError::receive_memory_too_small(config, least));
+        }
+        let fixed = fixed + Self::strangers_memory(config);
+        let left = config.receive_memory - fixed;
+        // Windows are such that short messages are eager, unless that makes the sessions too few.
+        let of_window = |window| Self::limits_of(window, ControlSize::LEAST, config.eager_bytes);
+        let fitting = |limits: Limits| {
+            let window = limits.window as usize;
+            (left + window) / (Self::few_session_memory(limits) + window)
+        };
+        let usual = of_window(FEW_WINDOW);
+        let limits = if fitting(usual) >= FEW_LEAST { usual } else { of_window(Self::ENVELOPE_BYTES as u32) };
+        let sessions = fitting(limits).min(peers);
+        let fixed = fixed + sessions * Self::few_session_memory(limits);
+        let beyond = config.receive_memory - fixed - (sessions - 1) * limits.window as usize;
+        let tables = (beyond + (sessions - 1) * limits.window as usize) / TABLES_SHARE;
+        let tables = tables.min(beyond);
+        let limits = Limits { must_ask: true, ..limits };
+        Ok(Division { fixed: fixed + tables, limits, sessions: Some(sessions as u32), spare: beyond - tables })
     }
 
     /// How long messages of our own kinds may be, and what that and the answers to requests take: so long that it is a
@@ -316,10 +390,14 @@ mod tests {
     fn what_is_fixed_all_windows_and_the_spare_part_are_the_receive_memory() {
         for peers in [1, 3, 100] {
             let least = Arithmetic::least(&config(peers, 0), OTHERS).expect("a legal configuration");
-            for more in [0, 1, 1000, 1 << 20, 1 << 30] {
-                let Division { fixed, limits, spare } = divide(&config(peers, least + more)).expect("it is enough");
-                assert_eq!(fixed + peers as usize * limits.window as usize + spare, least + more);
+            for more in (0..400_000).step_by(997).chain([1, 1 << 20, 1 << 30]) {
+                let Division { fixed, limits, sessions, spare } =
+                    divide(&config(peers, least + more)).expect("it is enough");
+                let windows = sessions.map_or(peers, |sessions| sessions - 1);
+                assert_eq!(fixed + windows as usize * limits.window as usize + spare, least + more);
                 assert!(limits.window as usize >= Arithmetic::ENVELOPE_BYTES, "an envelope has room");
+                assert!(sessions.is_none_or(|sessions| (1..=peers).contains(&sessions)), "{sessions:?} of {peers}");
+                assert_eq!(limits.must_ask, sessions.is_some());
             }
             let too_small = divide(&config(peers, least - 1)).err();
             assert_eq!(
@@ -332,7 +410,7 @@ mod tests {
     #[test]
     fn messages_of_our_own_kinds_are_as_long_as_there_is_memory_for() {
         let of = |peers, receive_memory| divide(&config(peers, receive_memory)).expect("it is enough").limits.control;
-        let least = |peers| Arithmetic::least(&config(peers, 0), OTHERS).expect("a legal configuration");
+        let least = |peers| Arithmetic::least_for_all(&config(peers, 0), OTHERS).expect("a legal configuration");
         assert_eq!([64, 1024].map(|peers| of(peers, 64 << 20).bytes()), [4096, 1024]);
         assert_eq!((of(64, least(64)), of(1024, least(1024))), (ControlSize::LEAST, ControlSize::LEAST));
         let sizes: Vec<_> = (0..200).map(|step| of(1024, least(1024) + step * 1_000_000)).collect();
@@ -340,6 +418,23 @@ mod tests {
         // For each peer that may talk: its slots, the notes that it may be owed, an envelope and an answer.
         let each = (least(1024) - least(512)) / 512;
         assert!(each < 3360, "{each} bytes");
+    }
+
+    #[test]
+    fn where_there_is_not_enough_for_all_there_are_as_many_sessions_as_there_is_memory_for() {
+        let of = |peers, receive_memory| {
+            let division = divide(&config(peers, receive_memory)).expect("it is enough");
+            (division.sessions, division.limits.window, division.limits.eager)
+        };
+        let [few, all] = [Arithmetic::least, Arithmetic::least_for_all].map(|least| {
+            let of = |peers| least(&config(peers, 0), OTHERS).expect("a legal configuration");
+            assert!((of(1024) - of(512)) / 512 < 4000);
+            of(1024)
+        });
+        assert_eq!(of(1024, few), (Some(1), Arithmetic::ENVELOPE_BYTES as u32, 0));
+        let (sessions, window, eager) = of(1024, few + 200_000);
+        assert!(sessions.is_some_and(|sessions| sessions > 30) && window == FEW_WINDOW && eager > 100, "{sessions:?}");
+        assert!(of(1024, all - 1).0.is_some_and(|sessions| sessions > 500) && of(1024, all).0.is_none());
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(super) struct DeferredSends {
     pub(super) query: Option<(Queue, Pattern)>,
     /// Operations wait behind a fence, and no send may go the usual way.
     pub(super) is_fenced: bool,
+    /// Of the fresh ones, how many are to be shown before we give our session back.
+    pub(super) to_show: u32,
     /// Whether sends have been deferred: then the peer counts as one that sends wait for.
     pub(super) has_waited: bool,
 }
@@ -79,6 +81,7 @@ impl DeferredSends {
             batch: None,
             query: None,
             is_fenced: false,
+            to_show: 0,
             has_waited: false,
         }
     }
@@ -111,6 +114,12 @@ impl DeferredSends {
         };
         let at = self.indices.find(&mut self.list, &wanted, |list, most| list.walk(most, ends), ends)?;
         self.list.get(at).is_some_and(|deferred| deferred.stage == Stage::Dropped).then_some(at)
+    }
+
+    /// Whether the receiver decides about one.
+    pub(super) fn has_offered(&self) -> bool {
+        let mut all = std::iter::successors(self.list.first(), |at| self.list.after(*at));
+        all.any(|at| self.list.get(at).is_some_and(|entry| entry.stage == Stage::Offered))
     }
 
     /// Nothing is deferred or in doubt, no query waits, and there is no fence: new sends go the usual way.

@@ -57,6 +57,11 @@ impl Inquiries {
         Some(self.0.remove(at))
     }
 
+    /// The number of the oldest.
+    pub(super) fn first_number(&self) -> Option<Number> {
+        self.0.first().map(|inquiry| inquiry.number)
+    }
+
     pub(crate) fn contains(&self, number: Number) -> bool {
         self.0.iter().any(|inquiry| inquiry.number == number)
     }

@@ -27,10 +27,24 @@ impl Rooms {
         port.egress.attention.raise();
         // One that does not say will do as we do; so will one that cannot be reached: the message will tell.
         let told = port.link.window(peer).unwrap_or(port.limits.told());
-        self.meet(peer, limits_of(port, told), told == 0);
+        let limits = limits_of(port, told);
+        match limits.must_ask {
+            true => self.stay_outside(peer, limits),
+            false => self.meet(peer, limits, told == 0),
+        }
         if told == 0 {
             port.egress.try_again(peer);
         }
+    }
+
+    /// What is supposed of a receiver at which we have no session.
+    pub(crate) fn limits_outside<L: Link>(port: &Port<L>) -> Limits {
+        limits_of(port, ControlSize::TOLD_TO_ASK)
+    }
+
+    /// The limits that a receiver tells who gives us a session.
+    pub(crate) fn limits_inside<L: Link>(port: &Port<L>, told: u32) -> Limits {
+        Limits { must_ask: false, ..limits_of(port, told) }
     }
 
     /// Tries again to learn the window of a peer that could not tell it at the first message to it. Returns whether it
@@ -42,12 +56,17 @@ impl Rooms {
             self.forget_unknown(peer);
             return false;
         }
+        if self.has_to_ask(peer) {
+            return false;
+        }
         let told = port.link.window(peer).unwrap_or(port.limits.told());
+        let limits = limits_of(port, told);
         match told {
             0 => port.egress.try_again(peer),
-            _ => self.relearn_window(peer, limits_of(port, told)),
+            _ if limits.must_ask => self.stay_outside(peer, limits),
+            _ => self.relearn_window(peer, limits),
         }
-        told > 0
+        told > 0 && !limits.must_ask
     }
 }
 

@@ -35,14 +35,17 @@
 //!   receive that accepts it, among those for which queries were made so far, or back. Why: both sides agree on what is
 //!   dropped.
 
+mod asking;
 mod deferred;
 mod inquiries;
 mod meeting;
 mod pressure;
 mod rooms;
+mod sessions;
 mod windows;
 
 pub(crate) use inquiries::Inquiry;
 pub use pressure::Pressure;
 pub(crate) use rooms::{Place, Rooms};
-pub(crate) use windows::Windows;
+pub(crate) use sessions::{Sessions, Turn};
+pub(crate) use windows::{Lent, Windows};

@@ -8,6 +8,7 @@
 //! pulls or accepts it, or when it is its turn and the window has room for it; dropped ones leave first, since they are
 //! first.
 
+use super::asking::Standing;
 use super::deferred::{Deferred, DeferredSends, Stage};
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
@@ -24,14 +25,18 @@ pub(crate) type Place = Position;
 
 /// What a receiver's window for us allows.
 #[derive(Debug, Default)]
-struct SendWindow {
-    limits: Limits,
+pub(super) struct SendWindow {
+    pub(super) limits: Limits,
     /// Whether that is not known yet. The least is supposed so far, and there is no room at all.
-    is_unknown: bool,
+    pub(super) is_unknown: bool,
+    /// Whether we have a session there, where one has to ask.
+    pub(super) standing: Standing,
+    /// Whether a request has left since we have it.
+    pub(super) has_requested: bool,
     /// Bytes that are left.
-    room: u32,
+    pub(super) room: u32,
     /// Sends for which there is no room.
-    deferred: Option<Box<DeferredSends>>,
+    pub(super) deferred: Option<Box<DeferredSends>>,
 }
 
 impl SendWindow {
@@ -48,9 +53,11 @@ impl SendWindow {
 /// What is left of all receivers' windows for us.
 #[derive(Debug)]
 pub(crate) struct Rooms {
-    peers: Peers<SendWindow>,
+    pub(super) peers: Peers<SendWindow>,
     /// For whom sends are deferred.
     waits: Waits,
+    /// Receivers that want the session back that they gave us.
+    pub(super) leaving: Vec<PeerId>,
 }
 
 impl Rooms {
@@ -60,11 +67,11 @@ impl Rooms {
     }
 
     pub(crate) fn new(peers: u32) -> Self {
-        Rooms { peers: Peers::new(peers, ()), waits: Waits::default() }
+        Rooms { peers: Peers::new(peers, ()), waits: Waits::default(), leaving: Vec::new() }
     }
 
     #[inline]
-    fn of(&mut self, peer: PeerId) -> &mut SendWindow {
+    pub(super) fn of(&mut self, peer: PeerId) -> &mut SendWindow {
         self.peers.of(peer)
     }
 
@@ -218,8 +225,16 @@ impl Rooms {
     /// The sends that a deferral notice is to show the receiver now (W4): a batch, when the one before is acknowledged.
     pub(crate) fn next_batch(&mut self, to: PeerId) -> Option<Vec<Key>> {
         let towards = self.of(to);
-        let most = towards.limits.control.batch();
+        let is_leaving = matches!(towards.standing, Standing::Leaving | Standing::Shown);
         let deferred = towards.deferred.as_mut().filter(|it| it.batch.is_none() && it.fresh.is_some())?;
+        let mut most = towards.limits.control.batch();
+        if is_leaving {
+            most = most.min(deferred.to_show as usize);
+            deferred.to_show -= most as u32;
+            if most == 0 {
+                return None;
+            }
+        }
         let mut batch = Vec::new();
         while let (Some(at), true) = (deferred.fresh, batch.len() < most) {
             deferred.fresh = deferred.list.after(at);
@@ -296,7 +311,8 @@ impl Rooms {
             if towards.deferred.take().is_some_and(|deferred| deferred.has_waited) {
                 self.waits.end(peer, WaitCause::Window);
             }
-            (towards.room, towards.limits) = (0, Limits::default());
+            self.leaving.retain(|&leaving| leaving != peer);
+            (towards.room, towards.limits, towards.standing) = (0, Limits::default(), Standing::Welcome);
         }
     }
 
@@ -325,8 +341,15 @@ mod tests {
     use crate::wire::BATCH_MOST;
 
     const A: PeerId = PeerId(0);
-    const LIMITS: Limits =
-        Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100, control: ControlSize::MOST };
+    const LIMITS: Limits = Limits {
+        window: 1000,
+        largest: 250,
+        eager: 100,
+        inject: 100,
+        answers: 100,
+        control: ControlSize::MOST,
+        must_ask: false,
+    };
     const ANY: Pattern = Pattern { from: Source::Any, tag: 0, ignore: u64::MAX };
 
     /// A receiver with no room, and so many deferred sends with their numbers as names and tags.

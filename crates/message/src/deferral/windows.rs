@@ -9,6 +9,7 @@
 
 use super::inquiries::{Inquiries, Inquiry};
 use super::pressure::{Pressure, PressureReport};
+use super::sessions::Sessions;
 use crate::counter::{Counter, Counters};
 use crate::envelope::{Number, Pattern};
 use crate::malformed::Malformed;
@@ -36,6 +37,8 @@ struct Dropped {
 struct Window {
     /// Bytes of it.
     bytes: u32,
+    /// Of these, what it has at least: a base window, or nothing, of a sender that has no session.
+    base: u32,
     /// Of these, bytes that its unmatched messages take.
     stored: u32,
     /// Bytes that are free again, which the sender has not been told.
@@ -49,7 +52,7 @@ impl Initial for Window {
     type Config = u32;
 
     fn initial(&bytes: &u32, _: PeerId) -> Self {
-        Window { bytes, stored: 0, freed: 0, dropped: None }
+        Window { bytes, base: bytes, stored: 0, freed: 0, dropped: None }
     }
 }
 
@@ -97,10 +100,25 @@ impl Admitted<'_> {
     }
 }
 
+/// What receivers lend to their senders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lent {
+    /// What a window allows.
+    pub(crate) limits: Limits,
+    /// How many senders have one at a time; `None`: all of them.
+    pub(crate) sessions: Option<u32>,
+    /// The least by which a window grows: an envelope.
+    pub(crate) growth_least: usize,
+    /// Bytes of receive memory that belong to no window.
+    pub(crate) spare: usize,
+}
+
 /// The windows of all senders.
 #[derive(Debug)]
 pub(crate) struct Windows {
     of_peers: Peers<Window>,
+    /// Who has a window, where not all can.
+    sessions: Option<Box<Sessions>>,
     /// What a window allows at least.
     limits: Limits,
     /// The least by which a window grows: an envelope.
@@ -127,10 +145,12 @@ impl Windows {
         Peers::<Window>::bytes_most(peers) + peers as usize * (size_of::<Dropped>() + 64)
     }
 
-    /// Equal windows for so many peers.
-    pub(crate) fn new(peers: u32, limits: Limits, growth_least: usize, spare: usize) -> Self {
+    /// Equal windows for so many peers, or for those of them that have a session.
+    pub(crate) fn new(peers: u32, lent: Lent) -> Self {
+        let Lent { limits, sessions, growth_least, spare } = lent;
         Windows {
-            of_peers: Peers::new(peers, limits.window),
+            of_peers: Peers::new(peers, if sessions.is_some() { 0 } else { limits.window }),
+            sessions: sessions.map(|sessions| Box::new(Sessions::new(peers, sessions))),
             limits,
             growth_least,
             spare,
@@ -143,9 +163,10 @@ impl Windows {
         }
     }
 
-    /// Bytes of receive memory that belong to no window.
+    /// Bytes of receive memory that belong to no window. Those of sessions that nobody has are among them.
     pub(crate) fn spare(&self) -> usize {
-        self.spare
+        let free = self.sessions.as_ref().map_or(0, |sessions| sessions.free());
+        self.spare + free as usize * self.limits.window as usize
     }
 
     #[inline]
@@ -154,7 +175,7 @@ impl Windows {
     }
 
     pub(crate) fn inspect(&self, peer: PeerId) -> WindowState {
-        let initial = Window::initial(&self.limits.window, peer);
+        let initial = Window::initial(self.of_peers.config(), peer);
         let window = self.of_peers.get(peer).unwrap_or(&initial);
         let dropped = window.dropped.as_deref();
         WindowState {
@@ -243,12 +264,11 @@ impl Windows {
 
     /// Takes back what a sender was given beyond the base, as it becomes free. Returns whether its window has shrunk.
     pub(crate) fn shrink(&mut self, from: PeerId) -> bool {
-        let base = self.limits.window;
         let window = self.of(from);
-        if window.bytes <= base || window.freed == 0 || window.dropped.is_some() {
+        if window.bytes <= window.base || window.freed == 0 || window.dropped.is_some() {
             return false;
         }
-        let back = window.freed.min(window.bytes - base);
+        let back = window.freed.min(window.bytes - window.base);
         window.bytes -= back;
         window.freed -= back;
         self.spare += back as usize;
@@ -257,7 +277,7 @@ impl Windows {
 
     /// What a sender may have under way at most: what is not stored of its window.
     pub(crate) fn left(&self, from: PeerId) -> u32 {
-        self.of_peers.get(from).map_or(self.limits.window, |window| window.bytes - window.stored)
+        self.of_peers.get(from).map_or(*self.of_peers.config(), |window| window.bytes - window.stored)
     }
 
     /// The latest receive that may have a send out of a deferral notice of `from` (W6). `None`: any may.
@@ -357,7 +377,7 @@ impl Windows {
     /// Whether a sender has room for its first deferred send, whatever that is (W2): it will send it unasked.
     fn goes_on(&self, from: PeerId) -> bool {
         let left = |window: &Window| window.bytes - window.stored - window.freed;
-        self.of_peers.get(from).map_or(self.limits.window, left) >= self.limits.largest
+        self.of_peers.get(from).map_or(*self.of_peers.config(), left) >= self.limits.largest
     }
 
     /// Whether any envelopes are dropped.
@@ -401,6 +421,9 @@ impl Windows {
 
     /// Whether some sender may still have something for a peek.
     pub(crate) fn is_open(&self, inquiry: &Inquiry) -> bool {
+        if self.sessions.as_ref().is_some_and(|sessions| sessions.is_open(inquiry.number, &inquiry.pattern)) {
+            return true;
+        }
         self.with_dropped.iter().any(|&peer| {
             let Some(dropped) = self.of_peers.get(peer).and_then(|window| window.dropped.as_ref()) else {
                 return false;
@@ -412,6 +435,9 @@ impl Windows {
 
     /// A peer is gone: what it deferred is lost.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.lose_peer(peer);
+        }
         if self.of_peers.get_mut(peer).is_some_and(|window| window.dropped.take().is_some()) {
             self.relax(peer);
         }
@@ -420,16 +446,19 @@ impl Windows {
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         if let Some(before) = self.of_peers.forget(peer) {
-            self.spare += (before.bytes - self.limits.window) as usize;
+            self.spare += (before.bytes - before.base) as usize;
+        }
+        if let Some(sessions) = &mut self.sessions {
+            sessions.release(peer);
         }
     }
 
     /// A departed peer makes place for another one: the spare memory pays for its stored messages from now on, and for
     /// a record of it, as `record`. Returns whether it does, or has too little.
     pub(crate) fn begin_record(&mut self, peer: PeerId, record: PeerId) -> bool {
-        let WindowState { bytes, stored, .. } = self.inspect(peer);
+        let (grown, stored) = self.of_peers.get(peer).map_or((0, 0), |it| (it.bytes - it.base, it.stored));
         let needed = stored as usize + RECORD_BYTES;
-        if self.spare + ((bytes - self.limits.window) as usize) < needed {
+        if self.spare + (grown as usize) < needed {
             return false;
         }
         self.release(peer);
@@ -451,6 +480,99 @@ impl Windows {
     pub(crate) fn end_record(&mut self, record: PeerId) {
         if let Some(stored) = self.records.remove(&record) {
             self.spare += stored as usize + RECORD_BYTES;
+        }
+    }
+
+    /// Whether a peek may wait for who has the last session.
+    pub(crate) fn waits_for_last(&self) -> bool {
+        !self.inquiries.is_empty() && self.sessions.as_ref().is_some_and(|sessions| sessions.has_last())
+    }
+
+    /// Who has a window, where not all can.
+    #[inline]
+    pub(crate) fn sessions(&self) -> Option<&Sessions> {
+        self.sessions.as_deref()
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub(crate) fn sessions_mut(&mut self) -> Option<&mut Sessions> {
+        self.sessions.as_deref_mut()
+    }
+
+    /// Whether a sender may send at all: it has a window, or may be about to give it back.
+    #[inline]
+    pub(crate) fn has_session(&self, from: PeerId) -> bool {
+        self.sessions.as_ref().is_none_or(|sessions| sessions.has(from))
+    }
+
+    /// Whether messages of a sender are stored here.
+    pub(crate) fn stores_any_of(&self, from: PeerId) -> bool {
+        self.of_peers.get(from).is_some_and(|window| window.stored > 0)
+    }
+
+    /// Whether a sender has nothing stored here, and no query to it is open.
+    pub(crate) fn keeps_nothing_of(&self, from: PeerId) -> bool {
+        let nothing_open = |window: &Window| window.dropped.as_ref().is_none_or(|dropped| dropped.open.is_none());
+        self.of_peers.get(from).is_none_or(|window| window.stored == 0 && nothing_open(window))
+    }
+
+    /// Whether a session may be wanted back whose sender has nothing here. `has_window`: then none of its sends is
+    /// dropped either, and nothing of its window has become free since the last look.
+    pub(crate) fn may_end(&mut self, from: PeerId, has_window: bool) -> bool {
+        let window = self.of_peers.of(from);
+        let (freed, has_dropped) = (window.freed, window.dropped.is_some());
+        let Some(sessions) = &mut self.sessions else { return false };
+        !has_window || sessions.is_quiet(from, freed) && !has_dropped
+    }
+
+    /// A sender has a session, and a window if it is not the last one. Returns the bytes of that.
+    pub(crate) fn begin_session(&mut self, from: PeerId, has_window: bool) -> u32 {
+        let bytes = if has_window { self.limits.window } else { 0 };
+        *self.of(from) = Window { bytes, base: bytes, stored: 0, freed: 0, dropped: None };
+        bytes
+    }
+
+    /// Who has the last session gets a window.
+    pub(crate) fn widen_session(&mut self, from: PeerId) {
+        let base = self.limits.window;
+        let window = self.of(from);
+        window.base += base;
+        window.bytes += base;
+        window.freed += base;
+    }
+
+    /// A sender goes on having its session. Returns what is free of its window.
+    pub(crate) fn resume_session(&mut self, from: PeerId) -> u32 {
+        let window = self.of(from);
+        window.freed = 0;
+        let room = window.bytes - window.stored;
+        if let Some(sessions) = &mut self.sessions {
+            sessions.resume(from);
+        }
+        room
+    }
+
+    /// The session of a sender that has nothing here is over. What it has shown is forgotten.
+    pub(crate) fn end_session(&mut self, from: PeerId) {
+        let compared = self.of(from).dropped.take().map(|dropped| dropped.asked);
+        if compared.is_some() {
+            self.relax(from);
+        }
+        if let Some(before) = self.of_peers.forget(from) {
+            self.spare += (before.bytes - before.base) as usize;
+        }
+        if let Some(sessions) = &mut self.sessions {
+            sessions.end(from, compared);
+        }
+    }
+
+    /// Up to which receive or peek a send counts as compared that is dropped now: up to the last, or where not all have
+    /// windows, up to the one before the first peek that waits, so that it is queried for that (S5).
+    pub(crate) fn compared_by_now(&self, latest: Number) -> Number {
+        match self.inquiries.first_number().filter(|_| self.sessions.is_some()) {
+            Some(first) => latest.min(Number(first.0 - 1)),
+            None => latest,
         }
     }
 

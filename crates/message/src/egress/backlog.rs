@@ -112,6 +112,8 @@ pub(crate) struct Backlog<B> {
 impl<B: crate::link::Buffer> Backlog<B> {
     /// Messages for which the queue begins: an answer with a payload, and an offer without one behind it.
     const FEW: usize = 2;
+    /// Notes for which their queue begins.
+    pub(crate) const FEW_NOTES: usize = 2;
     /// Bytes that it takes then.
     pub(crate) const FEW_MESSAGES: usize = block(Self::FEW * size_of::<Outgoing<B>>());
 
@@ -193,6 +195,9 @@ impl<B: crate::link::Buffer> Backlog<B> {
         match message {
             Outgoing { head: Message::Note(note), body, packets, .. } => {
                 let after = std::mem::take(&mut self.behind);
+                if self.notes.capacity() == 0 {
+                    self.notes.reserve_exact(Self::FEW_NOTES);
+                }
                 self.notes.push_back(WaitingNote::new(note, body, packets, after));
             }
             message => {
@@ -238,6 +243,16 @@ impl<B: crate::link::Buffer> Backlog<B> {
                 self.gone = self.gone.wrapping_sub(1);
                 self.messages.push_front(message);
             }
+        }
+    }
+
+    /// Gives back the memory of queues in which nothing waits.
+    pub(crate) fn shrink(&mut self) {
+        if self.notes.is_empty() {
+            self.notes = VecDeque::new();
+        }
+        if self.messages.is_empty() {
+            self.messages = VecDeque::new();
         }
     }
 

@@ -115,6 +115,13 @@ impl<B: Buffer> Egress<B> {
         if self.waiting() == 0 { None } else { self.inspect_backlog(peer) }
     }
 
+    /// Gives back what is kept for a peer for which nothing waits.
+    pub(crate) fn shrink(&mut self, peer: PeerId) {
+        if let Some(lane) = self.lanes.get_mut(peer) {
+            lane.backlog.shrink();
+        }
+    }
+
     /// The peers for which something may wait, in order of their numbers.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
         self.lanes.contacted().map(|(peer, _)| peer)

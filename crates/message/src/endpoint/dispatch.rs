@@ -171,6 +171,10 @@ impl<L: Link> Endpoint<L> {
 
     /// A message of one of our own kinds is complete.
     fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Handled {
+        let is_request = matches!(head, Message::Write(_) | Message::Read(_) | Message::Atomic(_));
+        if is_request && !self.inbound.windows().has_session(from) {
+            return Err(Malformed);
+        }
         match head {
             Message::Carried(head) => self.inbound.handle_carried(&mut self.port, from, head),
             Message::RequestToSend(head) => {
@@ -220,6 +224,9 @@ impl<L: Link> Endpoint<L> {
             Note::Written(written) => {
                 self.pulls.handle_written(&mut self.port, &mut self.inbound, from, Key(written.pull))
             }
+            Note::Asking(asking) => self.handle_asking(from, *asking),
+            Note::Granted(granted) => self.handle_granted(from, *granted),
+            Note::End(end) => self.handle_end(from, *end),
         }
     }
 }

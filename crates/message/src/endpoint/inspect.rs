@@ -76,12 +76,13 @@ impl<L: Link> Endpoint<L> {
         let backlog = self.port.egress.inspect_backlog(peer);
         let (window, base) = (self.inbound.windows().inspect(peer), self.port.limits);
         let refused = self.port.egress.refused(peer) as usize;
+        let has_session = self.inbound.windows().has_session(peer);
         BacklogInspection {
             messages: backlog.map_or(0, Backlog::messages),
             notes: backlog.map_or(0, Backlog::notes),
             note_bytes: Share {
                 taken: backlog.map_or(0, Backlog::note_bytes),
-                most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base),
+                most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base, has_session),
             },
             read_bytes: Share {
                 taken: self.rma.requests().read_bytes(peer),

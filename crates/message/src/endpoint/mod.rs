@@ -16,12 +16,13 @@ mod inspect;
 mod looking;
 mod progress;
 mod resuming;
+mod sessions;
 mod starting;
 mod submit;
 
 use crate::completion::Completion;
 use crate::counter::Counter;
-use crate::deferral::{Pressure, Windows};
+use crate::deferral::{Lent, Pressure, Windows};
 use crate::egress::Egress;
 use crate::fence::Fences;
 use crate::inbound::Inbound;
@@ -86,10 +87,16 @@ impl<L: Link> Endpoint<L> {
         Others { tables: Self::table_bytes(config.flow.peers), link: L::bookkeeping_bytes(&config.flow) }
     }
 
-    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an
-    /// envelope and the answer to one request.
+    /// The smallest legal `receive_memory` with this configuration, in bytes. With less than
+    /// [`receive_memory_for_all`](Self::receive_memory_for_all) peers have to ask before they may send, and take turns.
     pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
         Memory::<L::Buffer>::least(config, Self::others(config))
+    }
+
+    /// The smallest `receive_memory` with which all peers may send at a time, in bytes: the fixed part, and for each peer
+    /// an envelope and the answer to one request.
+    pub fn receive_memory_for_all(config: &EndpointConfig) -> Result<usize, ConfigError> {
+        Memory::<L::Buffer>::least_for_all(config, Self::others(config))
     }
 
     /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
@@ -102,7 +109,8 @@ impl<L: Link> Endpoint<L> {
     pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
+        let Division { fixed, limits, sessions, spare } =
+            Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
         link.tell_window(limits.told());
         let peers = config.flow.peers;
         let bookkeeping = flow.bookkeeping_bytes() + Self::table_bytes(peers);
@@ -112,7 +120,8 @@ impl<L: Link> Endpoint<L> {
         counters.add(Counter::ReceiveFixedBytes, fixed as u64);
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
-        let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
+        let lent = Lent { limits, sessions, growth_least: Self::ENVELOPE_BYTES, spare };
+        let windows = Windows::new(config.flow.peers, lent);
         let bounce_buffers = link.bounce_buffers();
         let egress = Egress::new(flow, &config.flow);
         let operations = config.operations;

@@ -9,6 +9,7 @@
 use super::Endpoint;
 use crate::collections::slab::Key;
 use crate::counter::Counter;
+use crate::deferral::Sessions;
 use crate::link::{Arrival, Link, LinkEvent, TransferId, TransferStatus};
 use crate::operation::Target;
 use crate::port::{EndedTransfer, TransferOwner};
@@ -91,7 +92,13 @@ impl<L: Link> Endpoint<L> {
     fn may_have_work(&self) -> bool {
         let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
         let is_awaited = self.port.presence.has_departed() || !self.inbound.windows().inquiries.is_empty();
-        backlog > 0 || is_awaited || self.is_timed()
+        backlog > 0 || is_awaited || self.is_timed() || self.has_sessions_to_move()
+    }
+
+    /// Whether somebody waits for a session that we or others have.
+    fn has_sessions_to_move(&self) -> bool {
+        let has_askers = self.inbound.windows().sessions().is_some_and(Sessions::has_work);
+        has_askers || !self.sends.show_rooms().leaving().is_empty()
     }
 
     /// Releases departed peers and handles time-outs, before packets are retrieved. Returns whether a time-out was due.
@@ -123,6 +130,10 @@ impl<L: Link> Endpoint<L> {
         // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
         if !self.inbound.windows().inquiries.is_empty() {
             self.check_inquiries();
+        }
+        if self.has_sessions_to_move() || self.inbound.windows().waits_for_last() {
+            self.leave_all();
+            self.serve_askers();
         }
         self.end_losses();
         worked | happened
@@ -242,7 +253,8 @@ impl<L: Link> Endpoint<L> {
         {
             return Some(now);
         }
-        let retry = (self.port.egress.to_retry() > 0).then(|| now + RETRY_INTERVAL);
+        let is_to_retry = self.port.egress.to_retry() > 0 || self.has_sessions_to_move();
+        let retry = is_to_retry.then(|| now + RETRY_INTERVAL);
         [retry, self.port.egress.next_timeout()].into_iter().flatten().min()
     }
 

@@ -15,6 +15,7 @@ mod peek;
 mod posting;
 mod querying;
 mod receiving;
+mod sessions;
 mod window;
 
 use crate::assembly::Assembly;

@@ -29,6 +29,9 @@ impl<L: Link> Inbound<L> {
         // A peer that sends a batch before our `Acknowledged` for the last one has left breaks the protocol.
         let is_acknowledged = !port.egress.waits(from, &[MessageKind::Acknowledged]);
         let most = port.limits.control.batch();
+        if !self.windows.has_session(from) {
+            return Err(Malformed);
+        }
         if !is_acknowledged || !(1..=most).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
@@ -42,7 +45,8 @@ impl<L: Link> Inbound<L> {
                 None => {
                     port.count(Counter::EnvelopesDropped, 1);
                     let tag = (queue == Queue::Tagged).then_some(tag);
-                    self.windows.drop_envelope(from, tag, self.matching.last_number());
+                    let latest = self.windows.compared_by_now(self.matching.last_number());
+                    self.windows.drop_envelope(from, tag, latest);
                 }
             }
         }

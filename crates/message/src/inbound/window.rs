@@ -53,12 +53,17 @@ impl<L: Link> Inbound<L> {
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(crate) fn update_window(&mut self, port: &mut Port<L>, from: PeerId) {
         port.egress.attention.raise();
+        // What it is told now would be of a session that it does not have any more.
+        if self.windows.sessions().is_some_and(|sessions| sessions.is_leaving(from)) {
+            return;
+        }
         // Notes that wait for the peer are paid for by what its window has freed: once they have left, it shrinks.
         let has_notes = port.egress.backlog(from).is_some_and(|backlog| backlog.notes() > 0);
         if !has_notes && self.windows.shrink(from) {
             self.tell_link(port, from);
         }
-        let is_returning = port.egress.returning(from) > 0;
+        let has_shown = self.windows.sessions().is_some_and(|sessions| sessions.has_shown(from));
+        let is_returning = port.egress.returning(from) > 0 || has_shown;
         let (windows, matching) = (&mut self.windows, &mut self.matching);
         let first_from = |source, after| matching.first_from(source, after);
         let update = windows.update(port.link.counters(), from, is_returning, first_from);

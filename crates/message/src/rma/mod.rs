@@ -67,6 +67,11 @@ impl<L: Link> Rma<L> {
         self.operations.has_any_to(target, from)
     }
 
+    /// A peer has given its session back: it has no reads here.
+    pub(crate) fn end_session(&mut self, peer: PeerId) {
+        self.requests.shrink(peer);
+    }
+
     /// What is requested by message, in both directions.
     pub(crate) fn requests(&self) -> &Requests<L::Buffer> {
         &self.requests

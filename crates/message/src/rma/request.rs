@@ -262,6 +262,18 @@ impl<B: Buffer> Requests<B> {
         self.unfinished(peer) * answer_cost(0)
     }
 
+    /// Whether reads of a peer are not through.
+    pub(crate) fn is_read_by(&self, peer: PeerId) -> bool {
+        self.unfinished(peer) > 0
+    }
+
+    /// Gives back what is kept for reads of a peer that has none.
+    pub(crate) fn shrink(&mut self, peer: PeerId) {
+        if let Some(lane) = self.lanes.get_mut(peer).filter(|lane| lane.unfinished == 0) {
+            lane.reads = VecDeque::new();
+        }
+    }
+
     fn unfinished(&self, peer: PeerId) -> u32 {
         self.lane(peer).map_or(0, |lane| lane.unfinished)
     }

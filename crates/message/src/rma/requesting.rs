@@ -46,11 +46,14 @@ impl<L: Link> Rma<L> {
     ) {
         rooms.meet_once(port, to);
         let account = rooms.limits(to).answers;
-        if !self.requests.has_waiting(to) && self.requests.fits(to, cost, account) {
+        let may_request = rooms.may_request(to);
+        if !self.requests.has_waiting(to) && may_request && self.requests.fits(to, cost, account) {
             self.requests.charge(to, cost);
+            rooms.note_request(to);
             return port.dispatch(to, message, true);
         }
         self.requests.wait(to, Request::Message(message, operation, cost).owned());
+        rooms.ask(port, to);
     }
 
     /// Sends what is left of a write, now or when earlier requests have been answered.
@@ -68,6 +71,7 @@ impl<L: Link> Rma<L> {
         };
         if let Some(rest) = rest {
             self.requests.wait(to, rest);
+            rooms.ask(port, to);
         }
     }
 
@@ -83,7 +87,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// Every request that waits for this peer has a turn, in order, until one may not leave (Q1, Q4).
-    fn send_requests_to(&mut self, port: &mut Port<L>, rooms: &mut Rooms, to: PeerId) -> bool {
+    pub(crate) fn send_requests_to(&mut self, port: &mut Port<L>, rooms: &mut Rooms, to: PeerId) -> bool {
         let mut moved = false;
         for _ in 0..self.requests.waiting(to) {
             let Some(request) = self.requests.pop(to) else { break };
@@ -111,6 +115,7 @@ impl<L: Link> Rma<L> {
     fn may_request(&self, port: &Port<L>, rooms: &Rooms, to: PeerId, request: &Request<L::Buffer>) -> bool {
         let account = rooms.limits(to).answers;
         match request {
+            _ if !rooms.may_request(to) => false,
             Request::Message(.., cost) => self.requests.fits(to, *cost, account),
             // Pieces leave when nothing else waits, so they delay what does by one piece at most.
             Request::Write(_) => port.egress.is_idle(to) && self.requests.fits(to, answer_cost(0), account),
@@ -133,11 +138,13 @@ impl<L: Link> Rma<L> {
                 _ if !is_wanted => return Sent::All,
                 Request::Message(message, _, cost) => {
                     self.requests.charge(to, cost);
+                    rooms.note_request(to);
                     port.dispatch(to, message, true);
                     return Sent::All;
                 }
                 Request::Write(ref mut rest) => {
                     self.requests.charge(to, answer_cost(0));
+                    rooms.note_request(to);
                     // What has to wait is copied, so that nothing in a backlog refers to the memory of an operation
                     // that a false `Reply` could end.
                     let piece = self.next_piece(rooms, to, rest);

@@ -46,10 +46,11 @@ impl<L: Link> Sends<L> {
         }
         self.release_deferred(port, to);
         self.notify(port, to);
+        self.rooms.ask(port, to);
     }
 
     /// Sends deferred messages in order as long as they find room (W3).
-    fn release_deferred(&mut self, port: &mut Port<L>, to: PeerId) {
+    pub(super) fn release_deferred(&mut self, port: &mut Port<L>, to: PeerId) {
         while let Some(key) = self.rooms.first(to) {
             if self.carry_deferred(port, to, key) {
                 continue;
@@ -92,7 +93,7 @@ impl<L: Link> Sends<L> {
 
     /// Shows the receiver the deferred sends that it does not know of (W4), unless nothing reaches it yet: what it says
     /// of its window may let them leave.
-    fn notify(&mut self, port: &mut Port<L>, to: PeerId) {
+    pub(super) fn notify(&mut self, port: &mut Port<L>, to: PeerId) {
         if self.rooms.is_unknown(to) {
             return;
         }
@@ -196,13 +197,14 @@ impl<L: Link> Sends<L> {
 
     /// Tries again to learn the window of a peer that could not tell it at the first message to it.
     pub(crate) fn relearn_window(&mut self, port: &mut Port<L>, peer: PeerId) {
-        if !self.rooms.is_unknown(peer) || !self.rooms.learn_again(port, peer) {
+        if !self.rooms.is_unknown(peer) {
             return;
         }
-        self.release_deferred(port, peer);
-        // Only now there are sends for which it has no room.
-        port.count(Counter::SendsDeferred, self.rooms.deferred(peer) as u64);
-        self.notify(port, peer);
+        match self.rooms.learn_again(port, peer) {
+            true => self.begin_with_room(port, peer),
+            // It may have said that one has to ask.
+            false => self.rooms.ask(port, peer),
+        }
     }
 }
 

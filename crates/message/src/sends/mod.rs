@@ -18,6 +18,7 @@
 //! `choosing` which way a message goes, `deferring` when there is no room for it, `ending` when its peer is lost.
 
 mod announcing;
+mod asking;
 mod bounce;
 mod carrying;
 mod choosing;

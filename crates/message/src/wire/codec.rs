@@ -82,6 +82,9 @@ kinds! {
     Written = 26,
     CarriedTagged = 27,
     CarriedUntagged = 28,
+    Asking = 29,
+    Granted = 30,
+    End = 31,
 }
 
 /// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of

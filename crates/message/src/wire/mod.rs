@@ -23,6 +23,7 @@ mod deferral;
 mod eager;
 mod rendezvous;
 mod rma;
+mod sessions;
 
 use codec::{Head, Reader, Writer};
 use tidegate_flow::PAYLOAD_BYTES;
@@ -36,6 +37,7 @@ pub(crate) use rendezvous::{
     BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, SPAN_BYTES, Written,
 };
 pub(crate) use rma::{Atomic, Read, ReadData, Reply, Status, Write, WriteNotice};
+pub(crate) use sessions::{Asking, End, Granted};
 
 /// Makes an enum of the heads of a group, and perhaps an inner group, which can do what each of them can.
 macro_rules! heads {
@@ -119,6 +121,9 @@ heads! {
         Decline(Decline),
         Accept(Accept),
         Written(Written),
+        Asking(Asking),
+        Granted(Granted),
+        End(End),
     }
 }
 
@@ -264,7 +269,7 @@ mod tests {
     #[test]
     fn unknown_kinds_and_flags_are_refused() {
         let known = |kind: &u8| MessageKind::from_number(*kind).is_some();
-        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=28).collect::<Vec<_>>());
+        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=31).collect::<Vec<_>>());
         for kind in (0..=u8::MAX).filter(|kind| !known(kind)) {
             assert_eq!(Message::parse(kind, &[0; PAYLOAD_BYTES]), None);
         }

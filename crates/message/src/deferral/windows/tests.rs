@@ -4,11 +4,18 @@ use crate::operation::{Context, Source};
 
 const A: PeerId = PeerId(0);
 const B: PeerId = PeerId(1);
-const LIMITS: Limits =
-    Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100, control: ControlSize::MOST };
+const LIMITS: Limits = Limits {
+    window: 1000,
+    largest: 250,
+    eager: 100,
+    inject: 100,
+    answers: 100,
+    control: ControlSize::MOST,
+    must_ask: false,
+};
 
 fn windows() -> Windows {
-    Windows::new(2, LIMITS, 50, 4000)
+    Windows::new(2, Lent { limits: LIMITS, sessions: None, growth_least: 50, spare: 4000 })
 }
 
 /// The update when the first receive that A could satisfy is this one.
@@ -167,7 +174,7 @@ fn there_are_no_more_records_than_spare_memory_pays_for() {
 
 #[test]
 fn a_window_that_had_grown_pays_for_the_record_as_well() {
-    let mut windows = Windows::new(2, LIMITS, 50, 2000);
+    let mut windows = Windows::new(2, Lent { limits: LIMITS, sessions: None, growth_least: 50, spare: 2000 });
     let counters = Counters::default();
     windows.enter(&counters, A, 1000);
     windows.drop_envelope(A, None, Number(1));

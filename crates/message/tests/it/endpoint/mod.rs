@@ -7,6 +7,7 @@ mod closing;
 mod death;
 mod eager;
 mod fences;
+mod few;
 mod hostile;
 mod liveness;
 mod looking;

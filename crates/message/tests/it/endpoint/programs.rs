@@ -83,9 +83,10 @@ fn setup() -> impl Strategy<Value = Setup> {
     let slots = prop::sample::select(&[(2, 1), (3, 1), (4, 1), (6, 2), (16, 2), (64, 2)][..]);
     let memory = prop::sample::select(&Memory::ALL[..]);
     let window = prop::sample::select(&[None, Some(0), Some(200), Some(600), Some(3000), Some(20_000)][..]);
-    (2..=8usize, scheme, slots, memory, any::<bool>(), window, any::<u64>()).prop_map(
-        |(nodes, scheme, (slots, credit_slots), memory, piggyback, window, seed)| {
-            let base = Setup { scheme, slots, credit_slots, memory, piggyback, window, ..Setup::new(nodes) };
+    let few = prop::sample::select(&[None, None, Some(0), Some(3000), Some(10_000)][..]);
+    (2..=8usize, scheme, slots, memory, any::<bool>(), window, few, any::<u64>()).prop_map(
+        |(nodes, scheme, (slots, credit_slots), memory, piggyback, window, few, seed)| {
+            let base = Setup { scheme, slots, credit_slots, memory, piggyback, window, few, ..Setup::new(nodes) };
             Setup { scheduled: true, seed, ..base }
         },
     )

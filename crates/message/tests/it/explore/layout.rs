@@ -164,7 +164,7 @@ impl Layout {
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
         };
-        let least = Endpoint::<ActorLink>::least_receive_memory(&plenty).expect("a legal configuration");
+        let least = Endpoint::<ActorLink>::receive_memory_for_all(&plenty).expect("a legal configuration");
         // The least memory leaves an envelope for each peer.
         let envelope = Endpoint::<ActorLink>::ENVELOPE_BYTES;
         let each = match self.window {

@@ -15,7 +15,7 @@ use tidegate_message::{
 };
 
 /// Steps after which a run that still moves is taken for one that never ends.
-const MOST_STEPS: usize = 3_000_000;
+const MOST_STEPS: usize = 200_000;
 /// What a buffer holds once its operation has completed; nobody may read it for data or change it any more.
 const SCRIBBLE: u8 = 0xdd;
 
@@ -36,6 +36,8 @@ pub struct Setup {
     pub window: Option<usize>,
     /// Instead of it: much and little of it, another number for each node, which turns with this one.
     pub uneven: Option<usize>,
+    /// Instead of both: so many bytes beyond the least receive memory, which is not enough for all to send at a time.
+    pub few: Option<usize>,
     /// How often an injected message is refused that cannot leave.
     pub patience: Duration,
 }
@@ -56,6 +58,7 @@ impl Setup {
             operations: 4096,
             window: None,
             uneven: None,
+            few: None,
             patience: Duration::ZERO,
         }
     }
@@ -126,12 +129,12 @@ impl Setup {
 
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setup { nodes, scheme, slots, credit_slots, memory, window, seed, .. } = self;
+        let Setup { nodes, scheme, slots, credit_slots, memory, window, few, seed, .. } = self;
         let ride = if self.piggyback { "+piggyback" } else { "" };
         let order = if self.scheduled { "scheduled" } else { "at once" };
         write!(
             f,
-            "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {window:?} window, {memory:?} memory, {order}, \
+            "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {window:?} window, {few:?} few, {memory:?} memory, {order}, \
              seed {seed}"
         )
     }
@@ -186,8 +189,12 @@ impl World {
             [Some(0), None, Some(700), Some(20_000), Some(2_000), Some(6_000), Some(100_000)];
         let window = self.setup.uneven.map_or(self.setup.window, |turn| UNEVEN[(3 * node + turn) % UNEVEN.len()]);
         if let Some(window) = window {
-            let least = Endpoint::<MemoryLink>::least_receive_memory(&config).expect("a legal configuration");
+            let least = Endpoint::<MemoryLink>::receive_memory_for_all(&config).expect("a legal configuration");
             config.receive_memory = least + window * (self.setup.nodes - 1);
+        }
+        if let Some(more) = self.setup.few {
+            let least = Endpoint::<MemoryLink>::least_receive_memory(&config).expect("a legal configuration");
+            config.receive_memory = least + more;
         }
         Endpoint::new(config, MemoryLink::new(node, self.setup.nodes, self.network.clone()))
             .expect("a legal configuration")

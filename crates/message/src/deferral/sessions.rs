@@ -1,0 +1,315 @@
+//! [`Sessions`]: where receive memory has not enough for all who may talk, it is for those who do.
+//!
+//! What a receiver keeps on behalf of a sender (its window, notes and answers to it, the message that is put together)
+//! takes some kilobytes, and there is no less of it for a sender that is silent, if all are to be able to talk at once.
+//! Where that is more than there is, a sender first has to have a *session*: one of a pool, which goes on to others as
+//! soon as its sender has nothing here. Of a sender without one the receiver keeps two numbers: whether it has asked,
+//! and up to which receive its sends have been compared.
+//!
+//! *The simple idea*, to let senders wait until a session comes back, ends with a hang: sessions may be in use by
+//! messages that the program receives only after it has got one from somebody who waits. So the last session is given
+//! in *turns*, with a window of nothing: who has it shows what it has to send, which is deferred as if there were no
+//! room (W4 in the module above), and goes on to who has asked next. Nothing is ever stored of it, so no turn waits for
+//! a receive.
+//!
+//! - S1: a sender without a session sends nothing but that it asks, and, where it has asked for what was shown before,
+//!   that there is more. What it has to send waits as it does for a
+//!   receiver whose window is not known yet. Why: the bound.
+//! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
+//!   window not even these. From then on the sender has no room. Why: it goes on to others soon.
+//! - S3: a sender whose session is wanted back shows every send that it had when it was asked to, and says so when nothing
+//!   is open: no notice in doubt, no request unanswered. Then it sends nothing more. The receiver queries it for what was
+//!   posted meanwhile (W5), and ends the session when it keeps nothing. What the sender has sent before it knew has come
+//!   by then; if any of that is stored, the session goes on instead. After its end the sender has shown nothing. Why:
+//!   nothing is lost, a turn compares all sends with all that is posted, and both sides agree on what is dropped: nothing.
+//! - S4: those who have asked have turns one after the other, and nobody has another one before a receive or a peek has
+//!   been posted with which its sends were not compared, or it has new ones. Why: a receive posted by then gets its
+//!   message after at most one turn of everybody; with nothing new there is nothing to do.
+//! - S5: a peek waits until all who have asked have been compared with it. Why: else it could miss every turn.
+
+use crate::envelope::{Number, Pattern};
+use crate::malformed::Malformed;
+use crate::operation::Target;
+use crate::wire::Asking;
+use std::collections::VecDeque;
+use tidegate_flow::{PeerId, Peers};
+
+/// Where a sender stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Standing {
+    /// It has no session, and has not asked.
+    #[default]
+    Outside,
+    /// It has asked.
+    Asked,
+    /// It has a session.
+    Inside,
+    /// It has one, and we want it back.
+    Leaving,
+    /// The same, and it has shown everything.
+    Shown,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Peer {
+    standing: Standing,
+    /// One more than the number of the latest receive or peek with which its sends were compared; 0: there are some that
+    /// were not compared with any.
+    compared: u64,
+}
+
+/// What is to be done for those who have asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It gets a session.
+    Grant {
+        /// Who.
+        to: PeerId,
+        /// Else it is the last one, which has none.
+        has_window: bool,
+    },
+    /// Who has the last session gets a window: another one is free.
+    Widen(PeerId),
+    /// Nobody waits, or no session is free.
+    Nobody,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    peers: Peers<Peer>,
+    /// Sessions with a window that nobody has.
+    free: u32,
+    /// Who has a session with a window, those first that have not been looked at for longest, with what was free of it
+    /// then.
+    holders: VecDeque<(PeerId, u32)>,
+    /// Who has the one without.
+    last: Option<PeerId>,
+    /// Who has asked, in order.
+    askers: VecDeque<PeerId>,
+    /// Whose session is about to end.
+    shown: Vec<PeerId>,
+    /// Nobody of them needs a turn as long as no receive beyond this one has been posted.
+    idle_until: Option<Number>,
+}
+
+impl Sessions {
+    /// What is kept of a session: queues double as they grow.
+    pub(crate) const BYTES_EACH: usize = 2 * size_of::<(PeerId, u32)>();
+
+    /// Most heap bytes besides: when all `peers` have asked.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Peer>::bytes_most(peers) + 2 * peers as usize * size_of::<PeerId>()
+    }
+
+    /// So many sessions for so many peers, the last included.
+    pub(crate) fn new(peers: u32, sessions: u32) -> Self {
+        Sessions {
+            peers: Peers::new(peers, ()),
+            free: sessions - 1,
+            holders: VecDeque::new(),
+            last: None,
+            askers: VecDeque::new(),
+            shown: Vec::new(),
+            idle_until: None,
+        }
+    }
+
+    /// How many with a window nobody has.
+    pub(crate) fn free(&self) -> u32 {
+        self.free
+    }
+
+    fn standing(&self, peer: PeerId) -> Standing {
+        self.peers.get(peer).map_or(Standing::Outside, |peer| peer.standing)
+    }
+
+    /// Whether a sender has a session.
+    pub(crate) fn has(&self, peer: PeerId) -> bool {
+        matches!(self.standing(peer), Standing::Inside | Standing::Leaving | Standing::Shown)
+    }
+
+    /// Whether a sender is about to say that it has shown everything: until then it is told nothing of its window.
+    pub(crate) fn is_leaving(&self, peer: PeerId) -> bool {
+        self.standing(peer) == Standing::Leaving
+    }
+
+    /// Whether it has said so: it gets no room any more, but may be queried.
+    pub(crate) fn has_shown(&self, peer: PeerId) -> bool {
+        self.standing(peer) == Standing::Shown
+    }
+
+    /// The senders that have said so.
+    pub(crate) fn all_shown(&self) -> &[PeerId] {
+        &self.shown
+    }
+
+    /// Whether somebody has the session that is given in turns.
+    pub(crate) fn has_last(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Whether somebody waits, or a session is about to end.
+    pub(crate) fn has_work(&self) -> bool {
+        self.has_askers() || !self.shown.is_empty()
+    }
+
+    /// Whether somebody waits who may have to be served.
+    fn has_askers(&self) -> bool {
+        !self.askers.is_empty()
+    }
+
+    /// A sender says something. Returns whether it is that it has shown everything.
+    pub(crate) fn handle(&mut self, from: PeerId, asking: Asking) -> Result<bool, Malformed> {
+        match (asking, self.standing(from)) {
+            (Asking::Asks | Asking::AsksAgain, Standing::Outside) => {
+                let peer = self.peers.of(from);
+                peer.standing = Standing::Asked;
+                if asking == Asking::Asks {
+                    peer.compared = 0;
+                }
+                self.askers.push_back(from);
+                self.idle_until = None;
+                Ok(false)
+            }
+            // It has something new, which it will show when its turn comes, or has come meanwhile.
+            (Asking::Asks, Standing::Asked | Standing::Inside | Standing::Leaving) => {
+                self.peers.of(from).compared = 0;
+                self.idle_until = None;
+                Ok(false)
+            }
+            (Asking::HasShown, Standing::Leaving) => {
+                self.peers.of(from).standing = Standing::Shown;
+                self.shown.push(from);
+                Ok(true)
+            }
+            _ => Err(Malformed),
+        }
+    }
+
+    /// A session is free again. `compared`: the latest receive with which all that its sender has shown was compared.
+    pub(crate) fn end(&mut self, from: PeerId, compared: Option<Number>) {
+        self.take_back(from);
+        if let Some(number) = compared {
+            self.peers.of(from).compared = number.0 + 1;
+        }
+    }
+
+    fn take_back(&mut self, from: PeerId) {
+        self.peers.forget(from);
+        self.shown.retain(|&peer| peer != from);
+        match self.last == Some(from) {
+            true => self.last = None,
+            false => {
+                self.holders.retain(|&(holder, _)| holder != from);
+                self.free += 1;
+            }
+        }
+    }
+
+    /// A sender goes on having its session, which we wanted back.
+    pub(crate) fn resume(&mut self, from: PeerId) {
+        self.peers.of(from).standing = Standing::Inside;
+        self.shown.retain(|&peer| peer != from);
+    }
+
+    /// A session is wanted back.
+    pub(crate) fn begin_leaving(&mut self, from: PeerId) {
+        self.peers.of(from).standing = Standing::Leaving;
+    }
+
+    /// Whether a turn of a sender that has asked could change anything, where this was the latest receive or peek.
+    fn needs_turn(&self, peer: PeerId, latest: Number) -> bool {
+        self.peers.get(peer).is_some_and(|peer| peer.compared <= latest.0)
+    }
+
+    /// The place of the first asker who needs a turn.
+    fn first_in_need(&mut self, latest: Number) -> Option<usize> {
+        if self.idle_until.is_some_and(|until| until >= latest) {
+            return None;
+        }
+        let found = self.askers.iter().position(|&peer| self.needs_turn(peer, latest));
+        if found.is_none() {
+            self.idle_until = Some(latest);
+        }
+        found
+    }
+
+    /// What is to be done now. A grant is noted as done.
+    pub(crate) fn next_turn(&mut self, latest: Number) -> Turn {
+        if self.free > 0
+            && let Some(last) = self.last.filter(|&last| self.standing(last) == Standing::Inside)
+        {
+            (self.last, self.free) = (None, self.free - 1);
+            self.holders.push_back((last, u32::MAX));
+            return Turn::Widen(last);
+        }
+        if self.free > 0
+            && let Some(to) = self.askers.pop_front()
+        {
+            self.free -= 1;
+            self.holders.push_back((to, u32::MAX));
+            self.peers.of(to).standing = Standing::Inside;
+            return Turn::Grant { to, has_window: true };
+        }
+        match self.first_in_need(latest).filter(|_| self.last.is_none()).and_then(|place| self.askers.remove(place)) {
+            Some(to) => {
+                self.last = Some(to);
+                self.peers.of(to).standing = Standing::Inside;
+                Turn::Grant { to, has_window: false }
+            }
+            None => Turn::Nobody,
+        }
+    }
+
+    /// Who may be asked to give a session back, `most` at most: who has the last one, if somebody else needs a turn or a
+    /// peek waits for it, and holders in turn, if anybody has asked. Whether one must have been quiet since the last
+    /// look.
+    pub(crate) fn candidates(&mut self, latest: Number, has_peeks: bool, most: usize) -> Vec<(PeerId, bool)> {
+        let mut found = Vec::new();
+        if let Some(last) = self.last
+            && (self.first_in_need(latest).is_some() || has_peeks && self.needs_turn(last, latest))
+        {
+            found.push((last, false));
+        }
+        if self.has_askers() {
+            found.extend(self.holders.iter().take(most).map(|&(holder, _)| (holder, true)));
+            self.holders.rotate_left(most.min(self.holders.len()));
+        }
+        found.retain(|&(peer, _)| self.standing(peer) == Standing::Inside);
+        found
+    }
+
+    /// Notes what is free of a holder's window. Returns whether that is as at the last look.
+    pub(crate) fn is_quiet(&mut self, holder: PeerId, freed: u32) -> bool {
+        let found = self.holders.iter_mut().find(|(peer, _)| *peer == holder);
+        found.is_some_and(|(_, before)| std::mem::replace(before, freed) == freed)
+    }
+
+    /// Whether the sends of somebody who has asked may still satisfy a peek (S5).
+    pub(crate) fn is_open(&self, number: Number, pattern: &Pattern) -> bool {
+        let mut waiting = self.askers.iter().chain(&self.last);
+        waiting.any(|&peer| self.needs_turn(peer, number) && pattern.may_come_from(Target::Peer(peer)))
+    }
+
+    /// A peer is gone: it does not ask any more, and will not say that it leaves. Its session goes on as long as messages
+    /// of it are stored.
+    pub(crate) fn lose_peer(&mut self, peer: PeerId) {
+        match self.standing(peer) {
+            Standing::Asked => {
+                self.peers.forget(peer);
+                self.askers.retain(|&asker| asker != peer);
+            }
+            Standing::Leaving | Standing::Shown => self.resume(peer),
+            Standing::Outside | Standing::Inside => {}
+        }
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.lose_peer(peer);
+        if self.has(peer) {
+            self.take_back(peer);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Sessions, which not all peers can have at a time where receive memory is small (see `deferral::sessions`): who gets
+//! one, and who gives it back.
+
+use super::Endpoint;
+use crate::deferral::Turn;
+use crate::link::Link;
+use crate::malformed::Handled;
+use crate::wire::{Asking, End, Granted};
+use tidegate_flow::PeerId;
+
+/// Holders of sessions that one call of progress looks at, however many there are.
+const LOOKS_MOST: usize = 16;
+
+impl<L: Link> Endpoint<L> {
+    /// A sender asks for a session, or has shown everything before we have its own back.
+    pub(super) fn handle_asking(&mut self, from: PeerId, asking: Asking) -> Handled {
+        if self.inbound.sessions()?.handle(from, asking)? {
+            self.inbound.update_window(&mut self.port, from);
+        }
+        self.serve_askers();
+        Ok(())
+    }
+
+    fn tell_granted(&mut self, to: PeerId, room: u32) {
+        let told = self.port.limits.told_in_session();
+        self.port.tell(to, Granted { told, room });
+    }
+
+    /// Whether a sender has nothing here: no message stored or under way, no note to it that waits, no query and no
+    /// request that is not answered.
+    fn keeps_nothing_of(&self, peer: PeerId) -> bool {
+        let notes = self.port.egress.inspect_backlog(peer).map_or(0, |backlog| backlog.notes());
+        notes == 0
+            && self.inbound.keeps_nothing_of(peer)
+            && !self.rma.requests().is_read_by(peer)
+            && self.pulls.under_way().of_peer(peer).is_empty()
+    }
+
+    fn end_session(&mut self, from: PeerId) {
+        self.inbound.end_session(&mut self.port, from);
+        self.rma.end_session(from);
+    }
+
+    /// Ends the sessions whose senders have shown everything, once nothing is kept of them, or lets them go on.
+    fn end_sessions(&mut self) {
+        let Ok(sessions) = self.inbound.sessions() else { return };
+        for peer in sessions.all_shown().to_vec() {
+            if self.inbound.windows().stores_any_of(peer) {
+                // It has sent that before it knew.
+                let room = self.inbound.resume_session(peer);
+                self.tell_granted(peer, room);
+                self.inbound.update_window(&mut self.port, peer);
+            } else if self.keeps_nothing_of(peer) {
+                self.end_session(peer);
+                self.port.tell(peer, End::Now);
+            }
+        }
+    }
+
+    /// Gives sessions to those who ask as far as there are any, and wants some back if not.
+    pub(super) fn serve_askers(&mut self) {
+        self.end_sessions();
+        let latest = self.inbound.matching().last_number();
+        loop {
+            let Ok(sessions) = self.inbound.sessions() else { return };
+            match sessions.next_turn(latest) {
+                Turn::Grant { to, has_window } => {
+                    let room = self.inbound.begin_session(&mut self.port, to, has_window);
+                    self.tell_granted(to, room);
+                }
+                Turn::Widen(to) => self.inbound.widen_session(&mut self.port, to),
+                Turn::Nobody => break,
+            }
+        }
+        let has_peeks = !self.inbound.windows().inquiries.is_empty();
+        let Ok(sessions) = self.inbound.sessions() else { return };
+        for (peer, has_window) in sessions.candidates(latest, has_peeks, LOOKS_MOST) {
+            if !self.keeps_nothing_of(peer) {
+                continue;
+            }
+            if self.port.presence.lost(peer).is_some() {
+                self.end_session(peer);
+            } else if self.inbound.begin_leaving(peer, has_window) {
+                self.port.tell(peer, End::Soon);
+            }
+        }
+    }
+
+    /// A receiver wants our session back, or has it back.
+    pub(super) fn handle_end(&mut self, from: PeerId, end: End) -> Handled {
+        match end {
+            End::Soon => {
+                self.sends.rooms().begin_leaving(from)?;
+                self.leave(from);
+                Ok(())
+            }
+            End::Now => {
+                let waiting = self.rma.requests().has_waiting(from);
+                self.sends.go_outside(&mut self.port, from, waiting)
+            }
+        }
+    }
+
+    /// A receiver gives us a session.
+    pub(super) fn handle_granted(&mut self, from: PeerId, granted: Granted) -> Handled {
+        self.sends.handle_granted(&mut self.port, from, granted)?;
+        self.rma.send_requests_to(&mut self.port, self.sends.rooms(), from);
+        Ok(())
+    }
+
+    /// Tells receivers that want our sessions back that they have been shown everything, as soon as that is so.
+    pub(super) fn leave_all(&mut self) {
+        for peer in self.sends.show_rooms().leaving().to_vec() {
+            self.leave(peer);
+        }
+    }
+
+    fn leave(&mut self, to: PeerId) {
+        let requests = self.rma.requests();
+        let (waiting, unanswered) = (requests.has_waiting(to), requests.unanswered(to) > 0);
+        self.sends.leave(&mut self.port, to, waiting, unanswered);
+    }
+}

@@ -1,0 +1,56 @@
+//! Senders that get a session and give it back (see `deferral::sessions`): what is kept of them in between.
+
+use super::Inbound;
+use crate::deferral::Sessions;
+use crate::link::Link;
+use crate::malformed::Malformed;
+use crate::port::Port;
+use tidegate_flow::PeerId;
+
+impl<L: Link> Inbound<L> {
+    /// Who has a session. An error: everybody has one, and nobody has to ask.
+    pub(crate) fn sessions(&mut self) -> Result<&mut Sessions, Malformed> {
+        self.windows.sessions_mut().ok_or(Malformed)
+    }
+
+    /// Whether a sender has no message stored or under way here, and no query to it is open.
+    pub(crate) fn keeps_nothing_of(&self, peer: PeerId) -> bool {
+        self.windows.keeps_nothing_of(peer) && self.assembly.is_idle(peer)
+    }
+
+    /// Whether a session may be wanted back; then it is. `has_window`: it has one.
+    pub(crate) fn begin_leaving(&mut self, peer: PeerId, has_window: bool) -> bool {
+        let may_end = self.windows.may_end(peer, has_window);
+        if may_end && let Some(sessions) = self.windows.sessions_mut() {
+            sessions.begin_leaving(peer);
+        }
+        may_end
+    }
+
+    /// A sender gets a session. Returns the bytes of its window.
+    pub(crate) fn begin_session(&mut self, port: &mut Port<L>, to: PeerId, has_window: bool) -> u32 {
+        let bytes = self.windows.begin_session(to, has_window);
+        self.tell_link(port, to);
+        bytes
+    }
+
+    /// Who has the last session, without a window, gets one.
+    pub(crate) fn widen_session(&mut self, port: &mut Port<L>, to: PeerId) {
+        self.windows.widen_session(to);
+        self.tell_link(port, to);
+        self.update_window(port, to);
+    }
+
+    /// A sender of which messages are stored keeps its session, which we wanted back. Returns what is free of its window.
+    pub(crate) fn resume_session(&mut self, from: PeerId) -> u32 {
+        self.windows.resume_session(from)
+    }
+
+    /// The session of a sender of which nothing is here is over.
+    pub(crate) fn end_session(&mut self, port: &mut Port<L>, from: PeerId) {
+        self.windows.end_session(from);
+        self.assembly.release(from);
+        port.egress.shrink(from);
+        self.tell_link(port, from);
+    }
+}

@@ -1,0 +1,53 @@
+//! Receivers that give sessions: what follows from what they say (see `deferral::sessions`).
+
+use super::Sends;
+use crate::counter::Counter;
+use crate::deferral::Rooms;
+use crate::link::Link;
+use crate::malformed::Handled;
+use crate::port::Port;
+use crate::wire::{Asking, Granted};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Sends<L> {
+    /// A receiver gives us a session: sends leave as far as it has room for them, and it is shown the others.
+    pub(crate) fn handle_granted(&mut self, port: &mut Port<L>, from: PeerId, granted: Granted) -> Handled {
+        self.rooms.enter(from, Rooms::limits_inside(port, granted.told), granted.room)?;
+        self.begin_with_room(port, from);
+        Ok(())
+    }
+
+    /// The receiver has told what room we have.
+    pub(super) fn begin_with_room(&mut self, port: &mut Port<L>, peer: PeerId) {
+        self.release_deferred(port, peer);
+        // Only now there are sends for which it has no room.
+        port.count(Counter::SendsDeferred, self.rooms.deferred(peer) as u64);
+        self.notify(port, peer);
+    }
+
+    /// Says to a receiver that wants our session back that it has been shown everything, once it has and nothing is
+    /// open. `waiting`: requests of ours wait for it; `unanswered`: some are not answered.
+    pub(crate) fn leave(&mut self, port: &mut Port<L>, to: PeerId, waiting: bool, unanswered: bool) {
+        if self.rooms.has_shown_all(to, waiting, unanswered) {
+            port.tell(to, Asking::HasShown);
+        }
+    }
+
+    /// A receiver has our session back.
+    pub(crate) fn go_outside(&mut self, port: &mut Port<L>, from: PeerId, waiting: bool) -> Handled {
+        let outside = Rooms::limits_outside(port);
+        if let Some(asking) = self.rooms.go_outside(from, waiting, outside)? {
+            port.tell(from, asking);
+        }
+        Ok(())
+    }
+}
+
+impl Rooms {
+    /// Asks a receiver for a session, if we need one and have not asked.
+    pub(crate) fn ask<L: Link>(&mut self, port: &mut Port<L>, to: PeerId) {
+        if self.begin_asking(to) {
+            port.tell(to, Asking::Asks);
+        }
+    }
+}

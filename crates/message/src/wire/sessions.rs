@@ -1,0 +1,87 @@
+//! Messages about sessions (see `deferral::sessions`): who asks for one, gets one, and gives it back.
+
+use super::codec::{Head, MessageKind, Reader, Writer};
+
+/// What a sender says of sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// It asks for one.
+    Asks,
+    /// The same, only for sends that it showed while it had one.
+    AsksAgain,
+    /// The receiver wants its session back: it has shown everything, and sends nothing more.
+    HasShown,
+}
+
+impl Asking {
+    const ALL: [Asking; 3] = [Asking::Asks, Asking::AsksAgain, Asking::HasShown];
+}
+
+impl Head for Asking {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::Asking
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(0, *self as u32);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        Self::ALL.get(reader.aux as usize).copied()
+    }
+}
+
+/// A receiver gives a sender a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    /// What a window is there, as receivers tell it whose senders need not ask.
+    pub(crate) told: u32,
+    /// What is free of the sender's own, in bytes; 0: it may show what it has to send, and no more.
+    pub(crate) room: u32,
+}
+
+impl Head for Granted {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::Granted
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(self.room.into(), self.told);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        Some(Granted { told: reader.aux, room: u32::try_from(reader.word).ok()? })
+    }
+}
+
+/// A receiver ends a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It wants it back: its sender is to show what it has to send, and to say when it has.
+    Soon,
+    /// It has it back, and has forgotten what was shown.
+    Now,
+}
+
+impl Head for End {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::End
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(0, *self as u32);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        [End::Soon, End::Now].get(reader.aux as usize).copied()
+    }
+}
