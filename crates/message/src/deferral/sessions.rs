@@ -53,9 +53,9 @@ enum Standing {
 #[derive(Clone, Debug, Default)]
 struct Peer {
     standing: Standing,
-    /// One more than the number of the latest receive or peek with which its sends were compared; 0: there are some that
-    /// were not compared with any.
-    compared: u64,
+    /// The latest receive or peek with which its sends were compared. `None`: there are some that were not compared with
+    /// any.
+    compared: Option<Number>,
 }
 
 /// What is to be done for those who have asked.
@@ -166,7 +166,7 @@ impl Sessions {
                 let peer = self.peers.of(from);
                 peer.standing = Standing::Asked;
                 if asking == Asking::Asks {
-                    peer.compared = 0;
+                    peer.compared = None;
                 }
                 self.askers.push_back(from);
                 self.idle_until = None;
@@ -174,7 +174,7 @@ impl Sessions {
             }
             // It has something new, which it will show when its turn comes, or has come meanwhile.
             (Asking::Asks, Standing::Asked | Standing::Inside | Standing::Leaving) => {
-                self.peers.of(from).compared = 0;
+                self.peers.of(from).compared = None;
                 self.idle_until = None;
                 Ok(false)
             }
@@ -190,8 +190,8 @@ impl Sessions {
     /// A session is free again. `compared`: the latest receive with which all that its sender has shown was compared.
     pub(crate) fn end(&mut self, from: PeerId, compared: Option<Number>) {
         self.take_back(from);
-        if let Some(number) = compared {
-            self.peers.of(from).compared = number.0 + 1;
+        if compared.is_some() {
+            self.peers.of(from).compared = compared;
         }
     }
 
@@ -220,7 +220,7 @@ impl Sessions {
 
     /// Whether a turn of a sender that has asked could change anything, where this was the latest receive or peek.
     fn needs_turn(&self, peer: PeerId, latest: Number) -> bool {
-        self.peers.get(peer).is_some_and(|peer| peer.compared <= latest.0)
+        self.peers.get(peer).is_some_and(|peer| peer.compared.is_none_or(|compared| compared < latest))
     }
 
     /// The place of the first asker who needs a turn.

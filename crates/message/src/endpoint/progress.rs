@@ -131,12 +131,12 @@ impl<L: Link> Endpoint<L> {
         if !self.inbound.windows().inquiries.is_empty() {
             self.check_inquiries();
         }
+        let mut moved = false;
         if self.has_sessions_to_move() || self.inbound.windows().waits_for_last() {
-            self.leave_all();
-            self.serve_askers();
+            moved = self.leave_all() | self.serve_askers();
         }
         self.end_losses();
-        worked | happened
+        worked | happened | moved
     }
 
     /// Handles the events of the link. Returns whether there were any.

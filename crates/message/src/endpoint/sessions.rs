@@ -41,29 +41,36 @@ impl<L: Link> Endpoint<L> {
         self.rma.end_session(from);
     }
 
-    /// Ends the sessions whose senders have shown everything, once nothing is kept of them, or lets them go on.
-    fn end_sessions(&mut self) {
-        let Ok(sessions) = self.inbound.sessions() else { return };
+    /// Ends the sessions whose senders have shown everything, once nothing is kept of them, or lets them go on. Returns
+    /// whether there was any.
+    fn end_sessions(&mut self) -> bool {
+        let Ok(sessions) = self.inbound.sessions() else { return false };
+        let mut moved = false;
         for peer in sessions.all_shown().to_vec() {
             if self.inbound.windows().stores_any_of(peer) {
                 // It has sent that before it knew.
                 let room = self.inbound.resume_session(peer);
                 self.tell_granted(peer, room);
                 self.inbound.update_window(&mut self.port, peer);
+                moved = true;
             } else if self.keeps_nothing_of(peer) {
                 self.end_session(peer);
                 self.port.tell(peer, End::Now);
+                moved = true;
             }
         }
+        moved
     }
 
-    /// Gives sessions to those who ask as far as there are any, and wants some back if not.
-    pub(super) fn serve_askers(&mut self) {
-        self.end_sessions();
+    /// Gives sessions to those who ask as far as there are any, and wants some back if not. Returns whether anything
+    /// moved.
+    pub(super) fn serve_askers(&mut self) -> bool {
+        let mut moved = self.end_sessions();
         let latest = self.inbound.matching().last_number();
-        loop {
-            let Ok(sessions) = self.inbound.sessions() else { return };
-            match sessions.next_turn(latest) {
+        while let Ok(sessions) = self.inbound.sessions() {
+            let turn = sessions.next_turn(latest);
+            moved |= turn != Turn::Nobody;
+            match turn {
                 Turn::Grant { to, has_window } => {
                     let room = self.inbound.begin_session(&mut self.port, to, has_window);
                     self.tell_granted(to, room);
@@ -73,17 +80,20 @@ impl<L: Link> Endpoint<L> {
             }
         }
         let has_peeks = !self.inbound.windows().inquiries.is_empty();
-        let Ok(sessions) = self.inbound.sessions() else { return };
+        let Ok(sessions) = self.inbound.sessions() else { return moved };
         for (peer, has_window) in sessions.candidates(latest, has_peeks, LOOKS_MOST) {
             if !self.keeps_nothing_of(peer) {
                 continue;
             }
             if self.port.presence.lost(peer).is_some() {
                 self.end_session(peer);
+                moved = true;
             } else if self.inbound.begin_leaving(peer, has_window) {
                 self.port.tell(peer, End::Soon);
+                moved = true;
             }
         }
+        moved
     }
 
     /// A receiver wants our session back, or has it back.
@@ -108,11 +118,12 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Tells receivers that want our sessions back that they have been shown everything, as soon as that is so.
-    pub(super) fn leave_all(&mut self) {
-        for peer in self.sends.show_rooms().leaving().to_vec() {
-            self.leave(peer);
-        }
+    /// Tells receivers that want our sessions back that they have been shown everything, as soon as that is so. Returns
+    /// whether any was told.
+    pub(super) fn leave_all(&mut self) -> bool {
+        let leaving = self.sends.show_rooms().leaving().to_vec();
+        leaving.iter().for_each(|&peer| self.leave(peer));
+        self.sends.show_rooms().leaving().len() < leaving.len()
     }
 
     fn leave(&mut self, to: PeerId) {

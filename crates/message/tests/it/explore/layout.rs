@@ -102,6 +102,8 @@ pub enum Window {
     Payload,
     /// So many bytes for each sender.
     Bytes(usize),
+    /// So many bytes beyond the least, which is not enough for all to send at a time.
+    Few(usize),
 }
 
 impl Layout {
@@ -172,6 +174,10 @@ impl Layout {
             Window::Envelopes(count) => count * envelope,
             Window::Payload => 2 * 4 * (envelope + Self::EAGER_BYTES + 40),
             Window::Bytes(bytes) => bytes,
+            Window::Few(more) => {
+                let least = Endpoint::<ActorLink>::least_receive_memory(&plenty).expect("a legal configuration");
+                return EndpointConfig { receive_memory: least + more, ..plenty };
+            }
         };
         let beyond = (each - envelope) * plenty.flow.peers as usize;
         // An eighth of what there is for messages is set aside for tables, out of the half that windows grow by.

@@ -30,6 +30,7 @@
 
 mod actor;
 mod digest;
+mod few;
 mod judge;
 mod layout;
 mod link;

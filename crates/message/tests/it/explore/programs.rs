@@ -42,7 +42,7 @@ fn everywhere(schemes: &[(SchemeName, u32)], windows: &[Window], direct: bool, p
             match window {
                 Window::Envelopes(1) => assert!(sights.deferred, "{sights:?}"),
                 Window::Plenty => assert!(!sights.deferred && !sights.queried && !sights.grown, "{sights:?}"),
-                Window::Envelopes(_) | Window::Payload | Window::Bytes(_) => {}
+                Window::Envelopes(_) | Window::Payload | Window::Bytes(_) | Window::Few(_) => {}
             }
             (all.deferred, all.queried, all.grown) =
                 (all.deferred || sights.deferred, all.queried || sights.queried, all.grown || sights.grown);
