@@ -27,9 +27,9 @@ pub fn check(
     let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
     match (settings.receive_memory, settings.peers) {
         (Some(bytes), Some(_)) => {
-            let least =
-                |flow: &Config| Endpoint::<ShmLink>::least_receive_memory(&of_flow(flow.clone(), bytes)).unwrap_or(0);
-            check_receive_memory(settings.flow(1, least).0, bytes)
+            let for_all =
+                |flow: &Config| Endpoint::<ShmLink>::receive_memory_for_all(&of_flow(flow.clone(), bytes)).unwrap_or(0);
+            check_receive_memory(settings.flow(1, for_all).0, bytes)
         }
         // What is too small depends on the number of peers, which only the provider knows.
         _ => Ok(()),

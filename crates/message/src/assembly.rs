@@ -8,6 +8,7 @@
 use crate::attention::Attention;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
+use crate::heap::block;
 use crate::link::Buffer;
 use crate::malformed::Malformed;
 use crate::matching::Matched;
@@ -64,7 +65,8 @@ impl<B> Default for Inbound<B> {
 
 /// The messages that are being put together, one per peer at most.
 pub(crate) struct Assembly<B> {
-    of_peers: Peers<Inbound<B>>,
+    /// Of each peer that has sent a message of several packets.
+    of_peers: Peers<Option<Box<Inbound<B>>>>,
     /// How many are under way.
     under_way: usize,
     /// The payload of a long packet behind its first slot.
@@ -87,8 +89,11 @@ const REST_SLOTS: usize = MOST_SLOTS_PER_PACKET as usize - 1;
 impl<B: Buffer> Assembly<B> {
     /// Most heap bytes of the table of peers: when all `peers` talk.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Inbound<B>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
+        Peers::<Option<Box<Inbound<B>>>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
     }
+
+    /// What a sender takes besides that sends messages of several packets, parts of messages of our own kinds apart.
+    pub(crate) const BYTES_OF_SENDER: usize = block(size_of::<Inbound<B>>());
 
     pub(crate) fn new(peers: u32) -> Self {
         Assembly { of_peers: Peers::new(peers, ()), under_way: 0, rest: vec![[0; PAYLOAD_BYTES]; REST_SLOTS] }
@@ -96,7 +101,13 @@ impl<B: Buffer> Assembly<B> {
 
     #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Inbound<B> {
-        self.of_peers.of(peer)
+        self.of_peers.of(peer).get_or_insert_default()
+    }
+
+    /// The same of one that may have sent none.
+    #[inline]
+    fn of_known(&mut self, peer: PeerId) -> Option<&mut Inbound<B>> {
+        self.of_peers.get_mut(peer)?.as_deref_mut()
     }
 
     /// Whether the message of any peer is.
@@ -109,7 +120,8 @@ impl<B: Buffer> Assembly<B> {
     #[inline]
     pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
         // Mostly no message of any peer is under way.
-        self.under_way == 0 || self.of_peers.get(peer).is_none_or(|inbound| matches!(inbound.sink, Sink::Idle))
+        self.under_way == 0
+            || self.of_peers.get(peer).is_none_or(|it| it.as_ref().is_none_or(|it| matches!(it.sink, Sink::Idle)))
     }
 
     /// Whether a message of so many bytes may begin here, of which the first packet has so many.
@@ -128,7 +140,7 @@ impl<B: Buffer> Assembly<B> {
         received: usize,
     ) {
         attention.begin_elsewhere();
-        let inbound = self.of_peers.of(from);
+        let inbound = self.of_peers.of(from).get_or_insert_default();
         self.under_way += usize::from(matches!(inbound.sink, Sink::Idle));
         (inbound.sink, inbound.length, inbound.received) = (sink, length, received);
     }
@@ -144,7 +156,7 @@ impl<B: Buffer> Assembly<B> {
 
     /// The next `part` bytes have come. Returns where they begin, whether they are the last, and where they go.
     pub(crate) fn advance(&mut self, from: PeerId, part: usize) -> Result<(usize, bool, &mut Sink<B>), Malformed> {
-        let inbound = self.of_peers.get_mut(from).ok_or(Malformed)?;
+        let inbound = self.of_peers.get_mut(from).and_then(Option::as_deref_mut).ok_or(Malformed)?;
         let offset = inbound.received;
         if matches!(inbound.sink, Sink::Idle) || part > inbound.length - offset {
             return Err(Malformed);
@@ -160,7 +172,7 @@ impl<B: Buffer> Assembly<B> {
 
     /// The message is whole, or will never be: takes where it went.
     pub(crate) fn end(&mut self, from: PeerId) -> Sink<B> {
-        let Some(inbound) = self.of_peers.get_mut(from) else { return Sink::Idle };
+        let Some(inbound) = self.of_known(from) else { return Sink::Idle };
         let sink = std::mem::replace(&mut inbound.sink, Sink::Idle);
         self.under_way -= usize::from(!matches!(sink, Sink::Idle));
         sink

@@ -86,6 +86,8 @@ counters! {
     DeferralNotices, "deferral_notices", Count, Sum, "Messages by which receivers were told of deferred sends, in batches.";
     EnvelopesDropped, "envelopes_dropped", Count, Sum, "Deferred sends of peers that no receive waited for: only their number was kept.";
     Queries, "queries", Count, Sum, "Times that a peer was asked whether it has a deferred send that a receive accepts.";
+    Sessions, "sessions", Count, Max, "Senders that may have something here at a time, where receive memory is not enough for all; else 0.";
+    SessionsGiven, "sessions_given", Count, Sum, "Times that a sender got a session, without which it may not send where receive memory is not enough for all.";
     PressureNanoseconds, "pressure_ns", Nanoseconds, Sum, "Time during which peers deferred sends because of our receive memory.";
     BounceBufferBytes, "bounce_buffer_bytes", Bytes, Sum, "Memory of the bounce buffers, through which bulk data travels.";
     MailboxBytes, "mailbox_bytes", Bytes, Sum, "Memory of the mailbox.";

@@ -224,6 +224,15 @@ impl SimulationConfig {
         Endpoint::<SimLink>::least_receive_memory(&endpoint).map_err(|error| SimulationError::Endpoint(error.into()))
     }
 
+    /// The smallest [`receive_memory`](Self::receive_memory) with which all may send to a process at a time, in bytes.
+    ///
+    /// # Errors
+    /// If flow control refuses its part.
+    pub fn receive_memory_for_all(&self) -> Result<usize, SimulationError> {
+        let (endpoint, _) = self.endpoint().map_err(SimulationError::Endpoint)?;
+        Endpoint::<SimLink>::receive_memory_for_all(&endpoint).map_err(|error| SimulationError::Endpoint(error.into()))
+    }
+
     /// Checks what neither the endpoints nor the network check.
     fn check_own(&self) -> Result<(), SetupError> {
         let all = self.topology.nodes();

@@ -113,7 +113,7 @@ impl Setting {
         };
         let mut config = SimulationConfig { flow, receive_memory: None, ..machine.clone() };
         if let Some(room) = self.room {
-            config.receive_memory = Some(config.least_receive_memory()? + room);
+            config.receive_memory = Some(config.receive_memory_for_all()? + room);
         }
         config.check()?;
         Ok(config)
@@ -148,7 +148,7 @@ impl Setting {
             packets_per_progress: 0,
             bulk_bytes_per_progress: 0,
         };
-        let least = Endpoint::<ShmLink>::least_receive_memory(&endpoint).ok()?;
+        let least = Endpoint::<ShmLink>::receive_memory_for_all(&endpoint).ok()?;
         Some(in_kibibytes(least + self.room?) << 10)
     }
 

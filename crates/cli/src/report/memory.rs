@@ -39,11 +39,25 @@ pub fn line(job: &Job) -> String {
     let Some(peak) = job.spread(Counter::ReceivePeak).filter(|_| has_bound(job)) else { return String::new() };
     let at = if peak.min == peak.max { String::new() } else { format!(" ({})", label(&job.processes()[peak.max_at])) };
     format!(
-        "tidegate: receive memory of an endpoint at most {}, fixed part {}, window of each sender at least {}; peak {}{at}\n",
+        "tidegate: receive memory of an endpoint at most {}, fixed part {}, window of each sender at least {}; peak {}{at}\n{}",
         of(Counter::ReceiveBound),
         of(Counter::ReceiveFixedBytes),
         of(Counter::WindowBytes),
         human(peak.max, Unit::Bytes),
+        few_sessions(job),
+    )
+}
+
+/// Where receive memory is not enough for all to send at a time: for how many it is, and what to do.
+fn few_sessions(job: &Job) -> String {
+    let Some(sessions) = job.spread(Counter::Sessions).filter(|sessions| sessions.max > 0) else {
+        return String::new();
+    };
+    let few = job.processes().iter().map(|process| process.get(Counter::Sessions)).filter(|sessions| *sessions > 0);
+    format!(
+        "tidegate: that is enough for {} senders at a time: the others ask before they send, and wait; more receive memory \
+         (--rx-memory) or fewer peers (--peers) spare them that\n",
+        few.min().unwrap_or(sessions.max)
     )
 }
 

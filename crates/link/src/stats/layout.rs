@@ -10,7 +10,7 @@ use tidegate_message::{Counter, WaitCause};
 /// What the first word of a page of any version has in its upper seven bytes.
 const MARK: [u8; 7] = *b"TIDESTA";
 /// The version of this layout.
-pub(super) const VERSION: u8 = 5;
+pub(super) const VERSION: u8 = 6;
 /// The first word of a page.
 pub(super) const MAGIC: u64 = {
     let [a, b, c, d, e, f, g] = MARK;

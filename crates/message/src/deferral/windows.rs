@@ -12,6 +12,7 @@ use super::pressure::{Pressure, PressureReport};
 use super::sessions::Sessions;
 use crate::counter::{Counter, Counters};
 use crate::envelope::{Number, Pattern};
+use crate::heap::block;
 use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::{Queue, Target};
@@ -140,10 +141,14 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Most heap bytes of the table of senders: when all `peers` send, with an account of dropped envelopes for each.
+    /// Most heap bytes of the table of senders: when all `peers` send.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Window>::bytes_most(peers) + peers as usize * (size_of::<Dropped>() + 64)
+        Peers::<Window>::bytes_most(peers)
     }
+
+    /// What a sender takes besides that has a window: an account of dropped envelopes, and its place among those who have
+    /// one.
+    pub(crate) const BYTES_OF_SENDER: usize = block(size_of::<Dropped>()) + 2 * size_of::<PeerId>();
 
     /// Equal windows for so many peers, or for those of them that have a session.
     pub(crate) fn new(peers: u32, lent: Lent) -> Self {

@@ -113,7 +113,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
     /// Messages for which the queue begins: an answer with a payload, and an offer without one behind it.
     const FEW: usize = 2;
     /// Notes for which their queue begins.
-    pub(crate) const FEW_NOTES: usize = 2;
+    pub(crate) const FEW_NOTES: usize = 1;
     /// Bytes that it takes then.
     pub(crate) const FEW_MESSAGES: usize = block(Self::FEW * size_of::<Outgoing<B>>());
 

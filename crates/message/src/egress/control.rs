@@ -4,9 +4,15 @@
 
 use super::mailboxes::Mailboxes;
 use crate::counter::{Counter, Counters};
+use crate::heap::block;
 use crate::link::WriteError;
 use std::collections::VecDeque;
 use tidegate_flow::{Config, Control, FlowControl, Header, Packet, PacketKind, PeerId, Peers, Placement};
+
+/// The queue of control packets grows by one part in so many.
+const GROWTH: usize = 8;
+/// And by so many places at least.
+const BEGUN: usize = 8;
 
 /// The most control packets that wait for a peer whose mailbox is full. A peer that waits for credits is never owed
 /// more than the credit packets that its credit slots hold, one return request and one response.
@@ -50,8 +56,10 @@ pub(crate) struct WaitingControl {
 }
 
 impl WaitingControl {
-    /// Bytes that one takes: its place in a queue that doubles as it grows.
-    pub(crate) const BYTES: usize = 2 * size_of::<WaitingControl>();
+    /// Bytes that one takes: its place in a queue that grows by an eighth.
+    pub(crate) const BYTES: usize = size_of::<WaitingControl>() + size_of::<WaitingControl>().div_ceil(GROWTH);
+    /// Bytes that the queue takes besides.
+    pub(crate) const BYTES_BEGUN: usize = block(BEGUN * size_of::<WaitingControl>());
 
     fn control(&self) -> Control {
         let packet = Packet::with_credits(self.header.kind(), self.credits);
@@ -139,6 +147,10 @@ impl Controls {
         owed.packets += 1;
         if owed.packets > self.most {
             self.overdrawn.push(control.to);
+        }
+        let (length, room) = (self.waiting.len(), self.waiting.capacity());
+        if length == room {
+            self.waiting.reserve_exact(BEGUN.max(length / GROWTH));
         }
         self.waiting.push_back(control.into());
     }

@@ -120,6 +120,7 @@ impl<L: Link> Endpoint<L> {
         counters.add(Counter::ReceiveFixedBytes, fixed as u64);
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
+        counters.add(Counter::Sessions, sessions.unwrap_or(0).into());
         let lent = Lent { limits, sessions, growth_least: Self::ENVELOPE_BYTES, spare };
         let windows = Windows::new(config.flow.peers, lent);
         let bounce_buffers = link.bounce_buffers();

@@ -2,6 +2,7 @@
 //! one, and who gives it back.
 
 use super::Endpoint;
+use crate::counter::Counter;
 use crate::deferral::Turn;
 use crate::link::Link;
 use crate::malformed::Handled;
@@ -72,6 +73,7 @@ impl<L: Link> Endpoint<L> {
             moved |= turn != Turn::Nobody;
             match turn {
                 Turn::Grant { to, has_window } => {
+                    self.port.count(Counter::SessionsGiven, 1);
                     let room = self.inbound.begin_session(&mut self.port, to, has_window);
                     self.tell_granted(to, room);
                 }

@@ -17,6 +17,7 @@ use crate::operations::operation::EventKind;
 use crate::parameter::ChunkSettings;
 use crate::parameter::launcher;
 use crate::parameter::limits::OPERATIONS_MOST;
+use crate::parameter::sizes::Needs;
 use crate::threads::domain_lock::Entered;
 use crate::threads::waits::INJECT_PATIENCE;
 use crate::trace::operations::Operations;
@@ -66,7 +67,8 @@ impl Endpoint {
             INVALID
         };
         let least = Engine::least_receive_memory(&config).map_err(|error| refuse(error.into()))?;
-        config.receive_memory = settings.receive_memory(least);
+        let for_all = Engine::receive_memory_for_all(&config).map_err(|error| refuse(error.into()))?;
+        config.receive_memory = settings.receive_memory(Needs { least, for_all });
         let engine = Engine::new(config, links).map_err(refuse)?;
         let mut active = Active::new(engine);
         if let Some(trace) = &settings.trace {
@@ -108,8 +110,8 @@ impl Endpoint {
     fn flow(&self) -> Config {
         let expected = self.vector.get().map_or(0, |vector| vector.expected);
         // What flow control refuses is said when the endpoint is made.
-        let least = |flow: &Config| Engine::least_receive_memory(&self.config(flow.clone())).unwrap_or(0);
-        let (flow, is_cut) = self.domain.settings.flow(expected, least);
+        let for_all = |flow: &Config| Engine::receive_memory_for_all(&self.config(flow.clone())).unwrap_or(0);
+        let (flow, is_cut) = self.domain.settings.flow(expected, for_all);
         if is_cut {
             log::trouble(
                 FI_LOG_EP_CTRL,

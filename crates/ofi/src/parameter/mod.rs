@@ -204,33 +204,34 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
 const CHUNKS_MOST_MOST: u32 = 1024;
 
 impl Settings {
-    /// The bound on receive memory in bytes, `least` being the smallest that is legal. A value that the user gave is
-    /// returned as it is: the endpoint refuses it if it is too small.
-    pub fn receive_memory(&self, least: usize) -> usize {
+    /// The bound on receive memory in bytes, of an endpoint that needs so much. A value that the user gave is returned as
+    /// it is: the endpoint refuses it if it is too small.
+    pub fn receive_memory(&self, needs: sizes::Needs) -> usize {
         let ranks_here = self.job.local_size.or(self.job.size).unwrap_or(1);
-        let by_default = || sizes::receive_memory_by_default(self.node_memory, ranks_here).max(least);
+        let by_default = || sizes::receive_memory_by_default(self.node_memory, ranks_here, needs);
         self.receive_memory.unwrap_or_else(by_default)
     }
 
     /// The configuration of flow control, and whether it is for fewer peers than the application has hinted at.
     /// `addresses` is how many the application expects in its address vector; it counts where the launcher does not
-    /// tell the number of ranks. `least` is the smallest receive memory that is legal with a configuration: where the
-    /// user bounds the memory and leaves the slots to us, they are as few as that needs.
-    pub fn flow(&self, addresses: usize, least: impl Fn(&Config) -> usize) -> (Config, bool) {
+    /// tell the number of ranks. `for_all` is the smallest receive memory with which all peers may send at a time: where
+    /// the user bounds the memory and leaves the slots to us, they are as few as that needs.
+    pub fn flow(&self, addresses: usize, for_all: impl Fn(&Config) -> usize) -> (Config, bool) {
         let mailbox =
             |peers| self.flow_for(peers, None).regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
         let (peers, expected) = match self.peers {
             // Who says how many there are expects them all.
             Some(number) => (Peers { number, is_cut: false }, None),
             None => {
-                let peers = Peers::by_default(self.job.size, addresses, self.receive_memory(0), mailbox);
+                let peers =
+                    Peers::by_default(self.job.size, addresses, self.receive_memory(sizes::Needs::default()), mailbox);
                 (peers, self.job.size.map(|ranks| (ranks - 1).max(1)))
             }
         };
         let mut flow = self.flow_for(peers.number, expected);
         if self.slots_per_peer.is_none() {
             flow.slots_per_peer = sizes::slots_by_default(&flow);
-            if self.receive_memory.is_some_and(|bytes| bytes < least(&flow)) {
+            if self.receive_memory.is_some_and(|bytes| bytes < for_all(&flow)) {
                 flow.slots_per_peer = sizes::least_slots(&flow);
             }
         }

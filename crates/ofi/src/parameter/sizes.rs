@@ -6,8 +6,8 @@
 //! share is for good, and both ends of a connection must know it: there it is [`SLOTS`] for each peer, whatever the job.
 //!
 //! All ranks of a node together may keep messages in an eighth of its memory ([`NODE_SHARE`]), and none keeps more than
-//! [`RECEIVE_MEMORY`], which is enough for everything that has been measured. No size of a job is refused: where that
-//! is less than the least with which an endpoint works, it is the least.
+//! [`RECEIVE_MEMORY`], which is enough for everything that has been measured, or than it takes to let all peers send at
+//! a time. No size of a job is refused: where that is less than the least with which an endpoint works, it is the least.
 
 use tidegate_message::flow::{Config, PACKET_BYTES, ReceiverResource};
 
@@ -44,11 +44,20 @@ pub fn least_slots(flow: &Config) -> u32 {
     }
 }
 
-/// The bound on receive memory in bytes, of so many ranks on a node with so much memory, where that is known; but for
-/// the least with which an endpoint works.
-pub fn receive_memory_by_default(node_memory: Option<u64>, ranks_here: u32) -> usize {
+/// What an endpoint needs of receive memory, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// To work at all.
+    pub least: usize,
+    /// To let all peers send at a time.
+    pub for_all: usize,
+}
+
+/// The bound on receive memory in bytes, of so many ranks on a node with so much memory, where that is known.
+pub fn receive_memory_by_default(node_memory: Option<u64>, ranks_here: u32, needs: Needs) -> usize {
     let share = node_memory.map_or(u64::MAX, |bytes| bytes / NODE_SHARE / u64::from(ranks_here.max(1)));
-    usize::try_from(share).unwrap_or(usize::MAX).min(RECEIVE_MEMORY)
+    let share = usize::try_from(share).unwrap_or(usize::MAX);
+    RECEIVE_MEMORY.max(needs.for_all).min(share).max(needs.least)
 }
 
 #[cfg(test)]
@@ -78,8 +87,15 @@ mod tests {
 
     #[test]
     fn all_ranks_of_a_node_keep_no_more_than_an_eighth_of_its_memory() {
-        let of = |gib: u64, ranks| receive_memory_by_default(Some(gib << 30), ranks) >> 20;
+        let of = |gib: u64, ranks| receive_memory_by_default(Some(gib << 30), ranks, Needs::default()) >> 20;
         assert_eq!([of(256, 128), of(32, 64), of(16, 512), of(1, 0)], [64, 64, 4, 64]);
-        assert_eq!(receive_memory_by_default(None, 4), RECEIVE_MEMORY);
+        assert_eq!(receive_memory_by_default(None, 4, Needs::default()), RECEIVE_MEMORY);
+    }
+
+    #[test]
+    fn no_job_is_refused_and_all_may_send_at_a_time_where_the_node_has_memory_for_that() {
+        let needs = Needs { least: 40 << 20, for_all: 100 << 20 };
+        let of = |gib: u64, ranks| receive_memory_by_default(Some(gib << 30), ranks, needs) >> 20;
+        assert_eq!([of(256, 128), of(80, 128), of(16, 128)], [100, 80, 40]);
     }
 }
