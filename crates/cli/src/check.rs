@@ -57,7 +57,7 @@ pub fn misspelt(names: impl Iterator<Item = OsString>) -> Vec<Misspelt> {
     found
 }
 
-/// An endpoint whose receive memory has so many bytes.
+/// An endpoint with this bound on receive memory, in bytes.
 fn of_flow(flow: Config, bytes: usize) -> EndpointConfig {
     EndpointConfig {
         flow,

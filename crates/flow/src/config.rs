@@ -10,8 +10,8 @@ pub const PEERS_MAX: u32 = (1 << 20) - 1;
 /// Most slots a mailbox may have (64 GiB): counters of slots, credits and packets then never overflow.
 pub const MAILBOX_SLOTS_MAX: u32 = 1 << 30;
 
-/// What the user chooses. Every process of a job must choose alike, but for how many peers it has and expects, and, where
-/// slots move or are not lent at all, how many slots it has for each: then those are its own affair.
+/// What the user chooses. Every process of a job must choose alike, but for how many peers it has and expects, and,
+/// where slots move or are not lent at all, how many slots it has for each: then those are its own affair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The scheme.

@@ -42,7 +42,7 @@ fn installed(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is read where these files are.
+    /// The result where these files are.
     fn of(files: &[(&str, &str)]) -> Option<u64> {
         let root = std::env::temp_dir().join(format!(
             "tidegate-node-{}-{:?}",

@@ -92,7 +92,7 @@ impl<B: Buffer> Assembly<B> {
         Peers::<Option<Box<Inbound<B>>>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
     }
 
-    /// What a sender takes besides that sends messages of several packets, parts of messages of our own kinds apart.
+    /// Heap bytes for each sender of messages of several packets, parts of messages of our own kinds apart.
     pub(crate) const BYTES_OF_SENDER: usize = block(size_of::<Inbound<B>>());
 
     pub(crate) fn new(peers: u32) -> Self {

@@ -64,7 +64,7 @@ impl ControlSize {
         self.bytes().div_ceil(LARGEST_CONTROL_BYTES / BOUNCED_MOST)
     }
 
-    /// What a receiver tells whose senders have to ask for a session first. No window and size are told so.
+    /// The word of a receiver whose senders have to ask for a session first. No window and size are told so.
     pub(crate) const TOLD_TO_ASK: u32 = TOLD_BITS;
 
     /// A window and this, as they are told. Windows are multiples of eight bytes.

@@ -2,9 +2,8 @@
 //! `deferral`.
 
 use crate::account::answer_cost;
-use crate::assembly::Assembly;
 use crate::control_size::ControlSize;
-use crate::deferral::{Sessions, Windows};
+use crate::deferral::Sessions;
 use crate::egress::{Backlog, WaitingControl, WaitingNote, refused_most};
 use crate::heap::{BLOCK_MOST, block, longest_block, queue_begun};
 use crate::link::Buffer;
@@ -47,7 +46,7 @@ impl Limits {
         if self.must_ask { ControlSize::TOLD_TO_ASK } else { self.told_in_session() }
     }
 
-    /// What it tells a sender that has a session.
+    /// The word for a sender that has a session.
     pub(crate) fn told_in_session(&self) -> u32 {
         self.control.told(self.window)
     }
@@ -151,8 +150,19 @@ const WINDOW_GRANULE: usize = 8;
 pub(crate) struct Others {
     /// What the endpoint's tables take when all peers talk.
     pub(crate) tables: usize,
+    /// What they take for each peer that has a window.
+    pub(crate) each: usize,
     /// What the link takes.
     pub(crate) link: usize,
+}
+
+/// What is fixed in all, but for sessions.
+#[derive(Clone, Copy)]
+struct Fixed {
+    /// However many peers have windows.
+    shared: usize,
+    /// See [`Others::each`].
+    each: usize,
 }
 
 /// The arithmetic of an endpoint whose application's memory is of this type.
@@ -180,13 +190,12 @@ impl<B: Buffer> Memory<B> {
         Backlog::<B>::FEW_MESSAGES + block(control.bytes())
     }
 
-    /// What is set aside for a peer that has no session: it may have to be told that we have no match for its query.
+    /// Bytes for a peer that has no session: it may have to be told that we have no match for its query.
     const STRANGER_BYTES: usize = block(Backlog::<B>::FEW_NOTES * size_of::<WaitingNote>());
 
-    /// What a session takes, its window apart, where messages of our own kinds are as short as can be.
+    /// Bytes of a session, its window apart, where messages of our own kinds are as short as can be.
     fn session_memory(limits: Limits) -> usize {
-        let of_sender = Windows::BYTES_OF_SENDER + Assembly::<B>::BYTES_OF_SENDER;
-        of_sender + Self::control_size_memory(ControlSize::LEAST) + Self::answer_memory(limits)
+        Self::control_size_memory(ControlSize::LEAST) + Self::answer_memory(limits)
     }
 
     /// Bytes that are set aside for each peer because messages of our own kinds may be that long.
@@ -252,14 +261,15 @@ impl<B: Buffer> Memory<B> {
     }
 
     /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, tables of peers,
-    /// and for each peer control packets that its mailbox refuses. It is for the day on which all peers talk: those that
-    /// never do take next to nothing of it.
-    fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<usize, ConfigError> {
+    /// and for each peer control packets that its mailbox refuses. It is for the day on which all peers talk: those
+    /// that never do take next to nothing of it.
+    fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<Fixed, ConfigError> {
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
         let bookkeeping = flow.bookkeeping_bytes() + others.tables + others.link;
         let peers = config.flow.peers as usize;
         let controls = peers * Self::control_memory(&config.flow) + WaitingControl::BYTES_BEGUN;
-        Ok(mailbox + bookkeeping + controls + Matching::<B>::bytes_begun(config.flow.peers))
+        let shared = mailbox + bookkeeping + controls + Matching::<B>::bytes_begun(config.flow.peers);
+        Ok(Fixed { shared, each: others.each })
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, next to nothing for each
@@ -277,22 +287,23 @@ impl<B: Buffer> Memory<B> {
         Ok(Self::with_all_sessions(config, fixed))
     }
 
-    fn with_all_sessions(config: &EndpointConfig, fixed: usize) -> usize {
-        fixed + config.flow.peers as usize * (Self::ENVELOPE_BYTES + Self::session_memory(Limits::default()))
+    fn with_all_sessions(config: &EndpointConfig, fixed: Fixed) -> usize {
+        let each = fixed.each + Self::ENVELOPE_BYTES + Self::session_memory(Limits::default());
+        fixed.shared + config.flow.peers as usize * each
     }
 
-    fn with_one_session(config: &EndpointConfig, fixed: usize) -> usize {
-        fixed + Self::strangers_memory(config) + Self::few_session_memory(Limits::default())
+    fn with_one_session(config: &EndpointConfig, fixed: Fixed) -> usize {
+        fixed.shared + Self::strangers_memory(config) + Self::few_session_memory(Limits::default(), fixed)
     }
 
-    /// What is set aside for peers that have no session, where there are not enough for all.
+    /// Bytes for all peers that have no session, where there are not enough for all.
     fn strangers_memory(config: &EndpointConfig) -> usize {
         config.flow.peers as usize * Self::STRANGER_BYTES + Sessions::bytes_most(config.flow.peers)
     }
 
-    /// What a session takes there, its window apart.
-    fn few_session_memory(limits: Limits) -> usize {
-        Self::session_memory(limits) + Sessions::BYTES_EACH
+    /// Bytes of a session there, its window apart.
+    fn few_session_memory(limits: Limits, fixed: Fixed) -> usize {
+        fixed.each + Self::session_memory(limits) + Sessions::BYTES_EACH
     }
 
     /// Divides the receive memory.
@@ -306,7 +317,7 @@ impl<B: Buffer> Memory<B> {
         if config.receive_memory < Self::with_all_sessions(config, fixed) {
             return Self::divide_among_few(config, fixed);
         }
-        let fixed = fixed + peers * (Self::session_memory(Limits::default()) - Self::answer_memory(Limits::default()));
+        let fixed = fixed.shared + peers * (fixed.each + Self::control_size_memory(ControlSize::LEAST));
         let left = config.receive_memory - fixed;
         // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more
         // of them.
@@ -322,25 +333,25 @@ impl<B: Buffer> Memory<B> {
     }
 
     /// The same where there is not enough for all: as many sessions as there is memory for. One of them has no window.
-    fn divide_among_few(config: &EndpointConfig, fixed: usize) -> Result<Division, EndpointError> {
+    fn divide_among_few(config: &EndpointConfig, fixed: Fixed) -> Result<Division, EndpointError> {
         let peers = config.flow.peers as usize;
         let least = Self::with_one_session(config, fixed);
         if config.receive_memory < least {
             let least = least.min(Self::with_all_sessions(config, fixed));
             return Err(EndpointError::receive_memory_too_small(config, least));
         }
-        let fixed = fixed + Self::strangers_memory(config);
-        let left = config.receive_memory - fixed;
+        let of_all = fixed.shared + Self::strangers_memory(config);
+        let left = config.receive_memory - of_all;
         // Windows are such that short messages are eager, unless that makes the sessions too few.
         let of_window = |window| Self::limits_of(window, ControlSize::LEAST, config.eager_bytes);
         let fitting = |limits: Limits| {
             let window = limits.window as usize;
-            (left + window) / (Self::few_session_memory(limits) + window)
+            (left + window) / (Self::few_session_memory(limits, fixed) + window)
         };
         let usual = of_window(FEW_WINDOW);
         let limits = if fitting(usual) >= FEW_LEAST { usual } else { of_window(Self::ENVELOPE_BYTES as u32) };
         let sessions = fitting(limits).min(peers);
-        let fixed = fixed + sessions * Self::few_session_memory(limits);
+        let fixed = of_all + sessions * Self::few_session_memory(limits, fixed);
         let beyond = config.receive_memory - fixed - (sessions - 1) * limits.window as usize;
         let tables = (beyond + (sessions - 1) * limits.window as usize) / TABLES_SHARE;
         let tables = tables.min(beyond);
@@ -370,7 +381,7 @@ mod tests {
 
     type Arithmetic = Memory<Bytes>;
 
-    const OTHERS: Others = Others { tables: 5000, link: 1000 };
+    const OTHERS: Others = Others { tables: 5000, each: 300, link: 1000 };
 
     fn config(peers: u32, receive_memory: usize) -> EndpointConfig {
         let flow = FlowConfig::new(SchemeName::Static, peers, 8, 2);

@@ -1,4 +1,4 @@
-//! What the provider chose because the user left it open, and why.
+//! The settings that the provider chose because the user left them open, and why.
 
 use std::fmt::Write;
 
@@ -73,7 +73,7 @@ mod tests {
     use crate::report::tests::{job, process};
     use tidegate_link::Chosen;
 
-    /// The line of processes that have chosen so many slots and so much memory.
+    /// The line of a process that has chosen these slots and this memory.
     fn of(slots: u32, expected: Option<u32>, mailbox: u64, bound: u64) -> String {
         let mut one = process(0, &[(Counter::MailboxBytes, mailbox), (Counter::ReceiveBound, bound)]);
         (one.setup.slots_per_peer, one.setup.expected_peers, one.setup.chosen) =

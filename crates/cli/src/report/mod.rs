@@ -55,7 +55,7 @@ pub struct Setup {
     pub peers: u32,
     /// Of those, how many share the slots at the start; `None`: all.
     pub expected_peers: Option<u32>,
-    /// What was chosen because the user had not said.
+    /// The settings that were chosen because the user left them open.
     pub chosen: Chosen,
     /// Posted buffers, where the scheme has such.
     pub posted: Option<PostedBuffers>,

@@ -16,6 +16,11 @@ fn star(scheme: SchemeName, senders: usize, credit_slots: u32, data: u32) -> Lay
     (1..=senders).fold(Layout::new(scheme, credit_slots, &regions), |layout, sender| layout.flow(sender, 0))
 }
 
+/// The same, of whose senders the first alone is expected.
+fn star_of_one(senders: usize, credit_slots: u32, data: u32) -> Layout {
+    Layout { expected: Some(1), ..star(Dynamic, senders, credit_slots, data) }
+}
+
 /// Two endpoints that send to each other.
 fn pair(scheme: SchemeName, credit_slots: u32, data: u32) -> Layout {
     Layout::new(scheme, credit_slots, &[data, data]).flow(0, 1).flow(1, 0)
@@ -115,13 +120,13 @@ fn dynamic_with_a_sender_that_dies() {
 fn dynamic_with_senders_that_nobody_expects() {
     let sizes: &[u32] = if is_full() { &[2, 3, 4, 5, 6, 8] } else { &[2, 3, 4, 5] };
     for &data in sizes {
-        let sights = explore(star(Dynamic, 2, 1, data).expects(1));
+        let sights = explore(star_of_one(2, 1, data));
         assert_eq!(has_returns(&sights), data > 2, "{data} slots: {sights:?}");
     }
-    explore(star(Dynamic, 2, 2, 6).expects(1));
-    explore(star(Dynamic, 3, 1, 4).expects(1));
-    explore(star(Dynamic, 2, 1, 4).flow(0, 1).expects(1).piggyback().restarts(1));
-    explore(star(Dynamic, 2, 1, 4).flow(0, 1).expects(1).piggyback().restarts(2));
+    explore(star_of_one(2, 2, 6));
+    explore(star_of_one(3, 1, 4));
+    explore(star_of_one(2, 1, 4).flow(0, 1).piggyback().restarts(1));
+    explore(star_of_one(2, 1, 4).flow(0, 1).piggyback().restarts(2));
 }
 
 #[test]

@@ -81,12 +81,6 @@ impl Layout {
         self
     }
 
-    /// Each endpoint expects so many of its peers.
-    pub fn expects(mut self, peers: u32) -> Self {
-        self.expected = Some(peers);
-        self
-    }
-
     /// `endpoint` dies and comes back as new, again and again.
     pub fn restarts(mut self, endpoint: usize) -> Self {
         self.restarts = Some(endpoint);

@@ -19,7 +19,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Sizes {
     /// Where mailboxes are shared by slots. `per_peer` is 0 where a sender does not reckon with how many slots it may
-    /// come to have: then that is their owner's affair. So is `credit` where nobody has any.
+    /// come to have: then that is their owner's affair. So is `credit` where there are no credits.
     Slots { per_peer: u32, credit: u32 },
     /// Where receivers post buffers.
     Buffers { packets: u32, each: u32, most: u32 },

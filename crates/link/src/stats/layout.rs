@@ -92,7 +92,7 @@ pub(super) enum Word {
     Boot,
     /// Peers that share the slots at the start; 0: all that there may be.
     ExpectedPeers,
-    /// What was chosen because nobody said: a bit each, see [`Chosen`](super::Chosen).
+    /// The settings that were chosen because the user left them open: a bit each, see [`Chosen`](super::Chosen).
     Chosen,
 }
 

@@ -69,7 +69,7 @@ impl Chunk {
     }
 }
 
-/// What was chosen because the user had not said.
+/// Settings that were chosen because the user left them open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
     /// How many slots each peer has.
@@ -101,7 +101,7 @@ pub struct StatsConfig {
     pub launch: Option<String>,
     /// Which MPI it is, if known: `mpich`, `openmpi`, `impi`.
     pub mpi: Option<&'static str>,
-    /// What was chosen.
+    /// The settings that were chosen.
     pub chosen: Chosen,
 }
 

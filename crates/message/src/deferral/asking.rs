@@ -4,31 +4,11 @@
 
 use super::Rooms;
 use super::deferred::{DeferredSends, Stage};
-use super::rooms::SendWindow;
+use super::rooms::{SendWindow, Standing};
 use crate::malformed::Malformed;
 use crate::memory::Limits;
 use crate::wire::Asking;
 use tidegate_flow::PeerId;
-
-/// Where we stand with a receiver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It asks nobody to ask, or we have not met it.
-    #[default]
-    Welcome,
-    /// We have no session there, and have not asked.
-    Outside,
-    /// We have asked.
-    Asked,
-    /// We have asked for sends that the receiver has been shown, and for no others.
-    AskedAgain,
-    /// We have a session.
-    Inside,
-    /// We have one, and the receiver wants it back.
-    Leaving,
-    /// The same, and we have shown everything.
-    Shown,
-}
 
 impl DeferredSends {
     /// Sends that the receiver does not know of.
@@ -98,7 +78,7 @@ impl Rooms {
         towards.standing = Standing::Outside;
     }
 
-    /// A receiver has given us a session, with so much room.
+    /// A receiver has given us a session, with some room or none.
     pub(crate) fn enter(&mut self, from: PeerId, limits: Limits, room: u32) -> Result<(), Malformed> {
         let towards = self.of(from);
         if !matches!(towards.standing, Standing::Asked | Standing::AskedAgain | Standing::Shown) {

@@ -5,6 +5,7 @@ use crate::control_size::ControlSize;
 use crate::link::Link;
 use crate::memory::{Limits, Memory};
 use crate::port::Port;
+use crate::wire::Asking;
 use tidegate_flow::PeerId;
 
 impl Rooms {
@@ -37,7 +38,14 @@ impl Rooms {
         }
     }
 
-    /// What is supposed of a receiver at which we have no session.
+    /// Asks a receiver for a session, if we need one and have not asked.
+    pub(crate) fn ask<L: Link>(&mut self, port: &mut Port<L>, to: PeerId) {
+        if self.begin_asking(to) {
+            port.tell(to, Asking::Asks);
+        }
+    }
+
+    /// The limits that are supposed where we have no session.
     pub(crate) fn limits_outside<L: Link>(port: &Port<L>) -> Limits {
         limits_of(port, ControlSize::TOLD_TO_ASK)
     }

@@ -8,7 +8,6 @@
 //! pulls or accepts it, or when it is its turn and the window has room for it; dropped ones leave first, since they are
 //! first.
 
-use super::asking::Standing;
 use super::deferred::{Deferred, DeferredSends, Stage};
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
@@ -22,6 +21,26 @@ use tidegate_flow::{Instant, PeerId, Peers};
 
 /// Where a deferred send is in the list of its peer.
 pub(crate) type Place = Position;
+
+/// Where we stand with a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Senders need not ask there, or we have not met it.
+    #[default]
+    Welcome,
+    /// We have no session there, and have not asked.
+    Outside,
+    /// We have asked.
+    Asked,
+    /// We have asked for sends that the receiver has been shown, and for no others.
+    AskedAgain,
+    /// We have a session.
+    Inside,
+    /// We have one, and the receiver wants it back.
+    Leaving,
+    /// The same, and we have shown everything.
+    Shown,
+}
 
 /// What a receiver's window for us allows.
 #[derive(Debug, Default)]

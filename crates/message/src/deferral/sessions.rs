@@ -1,31 +1,34 @@
-//! [`Sessions`]: where receive memory has not enough for all who may talk, it is for those who do.
+//! [`Sessions`]: receive memory that is not enough for all senders at a time goes to those that are active.
 //!
-//! What a receiver keeps on behalf of a sender (its window, notes and answers to it, the message that is put together)
-//! takes some kilobytes, and there is no less of it for a sender that is silent, if all are to be able to talk at once.
-//! Where that is more than there is, a sender first has to have a *session*: one of a pool, which goes on to others as
-//! soon as its sender has nothing here. Of a sender without one the receiver keeps two numbers: whether it has asked,
-//! and up to which receive its sends have been compared.
+//! A receiver keeps some kilobytes for each sender (its window, notes and answers to it, the message that is put
+//! together), and no less for one that is silent, if all are to be able to send at a time. Where that is more than
+//! there is, a sender first has to have a *session*, one of a pool: it goes on to others as soon as the receiver keeps
+//! nothing of its sender. For a sender without one there are two numbers: whether it has asked, and up to which receive
+//! its sends have been compared.
 //!
 //! *The simple idea*, to let senders wait until a session comes back, ends with a hang: sessions may be in use by
-//! messages that the program receives only after it has got one from somebody who waits. So the last session is given
-//! in *turns*, with a window of nothing: who has it shows what it has to send, which is deferred as if there were no
-//! room (W4 in the module above), and goes on to who has asked next. Nothing is ever stored of it, so no turn waits for
-//! a receive.
+//! messages that the program receives only after it has got one from a sender that waits. So the last session is given
+//! in *turns*, with a window of nothing: its sender shows its sends, which are deferred as if there were no room (W4 in
+//! the module above), and then it is the next one's turn. Nothing is ever stored of it, so no turn waits for a receive.
 //!
-//! - S1: a sender without a session sends nothing but that it asks, and, where it has asked for what was shown before,
-//!   that there is more. What it has to send waits as it does for a
-//!   receiver whose window is not known yet. Why: the bound.
+//! - S1: a sender without a session sends nothing but that it asks, and, where it has asked for sends that it has shown
+//!   before, that there are more. Its sends wait as they do for a receiver whose window is not known yet. Why: the
+//!   bound.
 //! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
 //!   window not even these. From then on the sender has no room. Why: it goes on to others soon.
-//! - S3: a sender whose session is wanted back shows every send that it had when it was asked to, and says so when nothing
-//!   is open: no notice in doubt, no request unanswered. Then it sends nothing more. The receiver queries it for what was
-//!   posted meanwhile (W5), and ends the session when it keeps nothing. What the sender has sent before it knew has come
-//!   by then; if any of that is stored, the session goes on instead. After its end the sender has shown nothing. Why:
-//!   nothing is lost, a turn compares all sends with all that is posted, and both sides agree on what is dropped: nothing.
-//! - S4: those who have asked have turns one after the other, and nobody has another one before a receive or a peek has
+//! - S3: a sender whose session is wanted back shows every send that it had when that was said, and says so when
+//!   nothing is open: no notice in doubt, no request unanswered. Then it sends nothing more. The receiver queries it
+//!   for receives that were posted meanwhile (W5), and ends the session when it keeps nothing. All that was sent before
+//!   has come by then; if any of that is stored, the session goes on instead. After its end the sender has shown
+//!   nothing. Why: nothing is lost, a turn compares all sends with all receives, and both sides agree on what is
+//!   dropped: nothing.
+//! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
 //!   been posted with which its sends were not compared, or it has new ones. Why: a receive posted by then gets its
-//!   message after at most one turn of everybody; with nothing new there is nothing to do.
-//! - S5: a peek waits until all who have asked have been compared with it. Why: else it could miss every turn.
+//!   message after at most one turn of each; with nothing new there is nothing to do.
+//! - S5: a peek waits until all that have asked have been compared with it. Why: else it could miss every turn.
+//!
+//! A sender that never gives its session back, because its process is stopped or hostile, keeps it: with the last one
+//! that holds up the turns of all others, but not those that have a window.
 
 use crate::envelope::{Number, Pattern};
 use crate::malformed::Malformed;
@@ -53,56 +56,55 @@ enum Standing {
 #[derive(Clone, Debug, Default)]
 struct Peer {
     standing: Standing,
-    /// The latest receive or peek with which its sends were compared. `None`: there are some that were not compared with
-    /// any.
+    /// The latest receive or peek with which its sends were compared. `None`: some were not compared with any.
     compared: Option<Number>,
 }
 
-/// What is to be done for those who have asked.
+/// The next thing to be done for senders that have asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It gets a session.
+    /// A sender gets a session.
     Grant {
-        /// Who.
+        /// The sender.
         to: PeerId,
-        /// Else it is the last one, which has none.
+        /// Whether it has a window: the last session has none.
         has_window: bool,
     },
-    /// Who has the last session gets a window: another one is free.
+    /// The sender that has the last session gets a window: another session is free.
     Widen(PeerId),
-    /// Nobody waits, or no session is free.
-    Nobody,
+    /// No sender waits, or no session is free.
+    Nothing,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     peers: Peers<Peer>,
-    /// Sessions with a window that nobody has.
+    /// Sessions with a window that no sender has.
     free: u32,
-    /// Who has a session with a window, those first that have not been looked at for longest, with what was free of it
-    /// then.
+    /// Senders that have a session with a window, those first that have not been looked at for longest, with the bytes
+    /// that were free of it then.
     holders: VecDeque<(PeerId, u32)>,
-    /// Who has the one without.
+    /// The sender that has the one without.
     last: Option<PeerId>,
-    /// Who has asked, in order.
+    /// Senders that have asked, in order.
     askers: VecDeque<PeerId>,
-    /// Whose session is about to end.
+    /// Senders that have shown everything, and whose sessions are about to end.
     shown: Vec<PeerId>,
-    /// Nobody of them needs a turn as long as no receive beyond this one has been posted.
+    /// None of those that have asked needs a turn as long as no receive beyond this one has been posted.
     idle_until: Option<Number>,
 }
 
 impl Sessions {
-    /// What is kept of a session: queues double as they grow.
-    pub(crate) const BYTES_EACH: usize = 2 * size_of::<(PeerId, u32)>();
+    /// Bytes of the heap for each session: queues double as they grow.
+    pub(crate) const BYTES_EACH: usize = 2 * (size_of::<(PeerId, u32)>() + size_of::<PeerId>());
 
-    /// Most heap bytes besides: when all `peers` have asked.
+    /// Most heap bytes without those: when all `peers` have asked.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Peer>::bytes_most(peers) + 2 * peers as usize * size_of::<PeerId>()
     }
 
-    /// So many sessions for so many peers, the last included.
+    /// Sessions, the last one included, for a number of peers.
     pub(crate) fn new(peers: u32, sessions: u32) -> Self {
         Sessions {
             peers: Peers::new(peers, ()),
@@ -115,7 +117,7 @@ impl Sessions {
         }
     }
 
-    /// How many with a window nobody has.
+    /// How many sessions with a window no sender has.
     pub(crate) fn free(&self) -> u32 {
         self.free
     }
@@ -144,17 +146,17 @@ impl Sessions {
         &self.shown
     }
 
-    /// Whether somebody has the session that is given in turns.
+    /// Whether a sender has the session that is given in turns.
     pub(crate) fn has_last(&self) -> bool {
         self.last.is_some()
     }
 
-    /// Whether somebody waits, or a session is about to end.
+    /// Whether a sender waits, or a session is about to end.
     pub(crate) fn has_work(&self) -> bool {
         self.has_askers() || !self.shown.is_empty()
     }
 
-    /// Whether somebody waits who may have to be served.
+    /// Whether a sender waits for a session.
     fn has_askers(&self) -> bool {
         !self.askers.is_empty()
     }
@@ -235,7 +237,7 @@ impl Sessions {
         found
     }
 
-    /// What is to be done now. A grant is noted as done.
+    /// The next thing to be done, which is noted as done.
     pub(crate) fn next_turn(&mut self, latest: Number) -> Turn {
         if self.free > 0
             && let Some(last) = self.last.filter(|&last| self.standing(last) == Standing::Inside)
@@ -258,13 +260,13 @@ impl Sessions {
                 self.peers.of(to).standing = Standing::Inside;
                 Turn::Grant { to, has_window: false }
             }
-            None => Turn::Nobody,
+            None => Turn::Nothing,
         }
     }
 
-    /// Who may be asked to give a session back, `most` at most: who has the last one, if somebody else needs a turn or a
-    /// peek waits for it, and holders in turn, if anybody has asked. Whether one must have been quiet since the last
-    /// look.
+    /// Senders that may be asked to give a session back, `most` at most: the one with the last session, if another
+    /// sender needs a turn or a peek waits for it, and holders in turn, if any sender has asked. And whether it has a
+    /// window: then it must have been quiet since the last look.
     pub(crate) fn candidates(&mut self, latest: Number, has_peeks: bool, most: usize) -> Vec<(PeerId, bool)> {
         let mut found = Vec::new();
         if let Some(last) = self.last
@@ -286,14 +288,14 @@ impl Sessions {
         found.is_some_and(|(_, before)| std::mem::replace(before, freed) == freed)
     }
 
-    /// Whether the sends of somebody who has asked may still satisfy a peek (S5).
+    /// Whether a sender that has asked, or has the last session, may still have something for a peek (S5).
     pub(crate) fn is_open(&self, number: Number, pattern: &Pattern) -> bool {
         let mut waiting = self.askers.iter().chain(&self.last);
         waiting.any(|&peer| self.needs_turn(peer, number) && pattern.may_come_from(Target::Peer(peer)))
     }
 
-    /// A peer is gone: it does not ask any more, and will not say that it leaves. Its session goes on as long as messages
-    /// of it are stored.
+    /// A peer is gone: it does not ask any more, and will not say that it has shown everything. Its session goes on as
+    /// long as messages of it are stored.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
         match self.standing(peer) {
             Standing::Asked => {

@@ -20,9 +20,6 @@ use crate::wire::{Query, Room};
 use std::collections::BTreeMap;
 use tidegate_flow::{Initial, Instant, PeerId, Peers};
 
-/// What a record of a departed peer takes, whose messages are stored: its name, its address, and its places in tables.
-const RECORD_BYTES: usize = 1024;
-
 /// What a receiver knows of sends of one peer whose envelopes it has dropped.
 #[derive(Debug)]
 struct Dropped {
@@ -101,10 +98,10 @@ impl Admitted<'_> {
     }
 }
 
-/// What receivers lend to their senders.
+/// How windows are lent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lent {
-    /// What a window allows.
+    /// The limits of a window.
     pub(crate) limits: Limits,
     /// How many senders have one at a time; `None`: all of them.
     pub(crate) sessions: Option<u32>,
@@ -118,7 +115,7 @@ pub(crate) struct Lent {
 #[derive(Debug)]
 pub(crate) struct Windows {
     of_peers: Peers<Window>,
-    /// Who has a window, where not all can.
+    /// The sessions, where not all senders have a window.
     sessions: Option<Box<Sessions>>,
     /// What a window allows at least.
     limits: Limits,
@@ -146,11 +143,10 @@ impl Windows {
         Peers::<Window>::bytes_most(peers)
     }
 
-    /// What a sender takes besides that has a window: an account of dropped envelopes, and its place among those who have
-    /// one.
+    /// Heap bytes for each sender that has a window: an account of dropped envelopes, and a place among those.
     pub(crate) const BYTES_OF_SENDER: usize = block(size_of::<Dropped>()) + 2 * size_of::<PeerId>();
 
-    /// Equal windows for so many peers, or for those of them that have a session.
+    /// Equal windows for the peers, or for those of them that have a session.
     pub(crate) fn new(peers: u32, lent: Lent) -> Self {
         let Lent { limits, sessions, growth_least, spare } = lent;
         Windows {
@@ -168,7 +164,7 @@ impl Windows {
         }
     }
 
-    /// Bytes of receive memory that belong to no window. Those of sessions that nobody has are among them.
+    /// Bytes of receive memory that belong to no window. Those of sessions that are free are among them.
     pub(crate) fn spare(&self) -> usize {
         let free = self.sessions.as_ref().map_or(0, |sessions| sessions.free());
         self.spare + free as usize * self.limits.window as usize
@@ -458,129 +454,6 @@ impl Windows {
         }
     }
 
-    /// A departed peer makes place for another one: the spare memory pays for its stored messages from now on, and for
-    /// a record of it, as `record`. Returns whether it does, or has too little.
-    pub(crate) fn begin_record(&mut self, peer: PeerId, record: PeerId) -> bool {
-        let (grown, stored) = self.of_peers.get(peer).map_or((0, 0), |it| (it.bytes - it.base, it.stored));
-        let needed = stored as usize + RECORD_BYTES;
-        if self.spare + (grown as usize) < needed {
-            return false;
-        }
-        self.release(peer);
-        self.spare -= needed;
-        self.records.insert(record, stored);
-        true
-    }
-
-    /// A stored message of a departed peer that has a record is stored no longer.
-    pub(crate) fn leave_record(&mut self, counters: &Counters, record: PeerId, cost: u32) {
-        counters.sub(Counter::UnmatchedBytes, cost.into());
-        if let Some(stored) = self.records.get_mut(&record) {
-            *stored -= cost;
-            self.spare += cost as usize;
-        }
-    }
-
-    /// Nothing is stored any more of the departed peer that has this record.
-    pub(crate) fn end_record(&mut self, record: PeerId) {
-        if let Some(stored) = self.records.remove(&record) {
-            self.spare += stored as usize + RECORD_BYTES;
-        }
-    }
-
-    /// Whether a peek may wait for who has the last session.
-    pub(crate) fn waits_for_last(&self) -> bool {
-        !self.inquiries.is_empty() && self.sessions.as_ref().is_some_and(|sessions| sessions.has_last())
-    }
-
-    /// Who has a window, where not all can.
-    #[inline]
-    pub(crate) fn sessions(&self) -> Option<&Sessions> {
-        self.sessions.as_deref()
-    }
-
-    /// The same, to change.
-    #[inline]
-    pub(crate) fn sessions_mut(&mut self) -> Option<&mut Sessions> {
-        self.sessions.as_deref_mut()
-    }
-
-    /// Whether a sender may send at all: it has a window, or may be about to give it back.
-    #[inline]
-    pub(crate) fn has_session(&self, from: PeerId) -> bool {
-        self.sessions.as_ref().is_none_or(|sessions| sessions.has(from))
-    }
-
-    /// Whether messages of a sender are stored here.
-    pub(crate) fn stores_any_of(&self, from: PeerId) -> bool {
-        self.of_peers.get(from).is_some_and(|window| window.stored > 0)
-    }
-
-    /// Whether a sender has nothing stored here, and no query to it is open.
-    pub(crate) fn keeps_nothing_of(&self, from: PeerId) -> bool {
-        let nothing_open = |window: &Window| window.dropped.as_ref().is_none_or(|dropped| dropped.open.is_none());
-        self.of_peers.get(from).is_none_or(|window| window.stored == 0 && nothing_open(window))
-    }
-
-    /// Whether a session may be wanted back whose sender has nothing here. `has_window`: then none of its sends is
-    /// dropped either, and nothing of its window has become free since the last look.
-    pub(crate) fn may_end(&mut self, from: PeerId, has_window: bool) -> bool {
-        let window = self.of_peers.of(from);
-        let (freed, has_dropped) = (window.freed, window.dropped.is_some());
-        let Some(sessions) = &mut self.sessions else { return false };
-        !has_window || sessions.is_quiet(from, freed) && !has_dropped
-    }
-
-    /// A sender has a session, and a window if it is not the last one. Returns the bytes of that.
-    pub(crate) fn begin_session(&mut self, from: PeerId, has_window: bool) -> u32 {
-        let bytes = if has_window { self.limits.window } else { 0 };
-        *self.of(from) = Window { bytes, base: bytes, stored: 0, freed: 0, dropped: None };
-        bytes
-    }
-
-    /// Who has the last session gets a window.
-    pub(crate) fn widen_session(&mut self, from: PeerId) {
-        let base = self.limits.window;
-        let window = self.of(from);
-        window.base += base;
-        window.bytes += base;
-        window.freed += base;
-    }
-
-    /// A sender goes on having its session. Returns what is free of its window.
-    pub(crate) fn resume_session(&mut self, from: PeerId) -> u32 {
-        let window = self.of(from);
-        window.freed = 0;
-        let room = window.bytes - window.stored;
-        if let Some(sessions) = &mut self.sessions {
-            sessions.resume(from);
-        }
-        room
-    }
-
-    /// The session of a sender that has nothing here is over. What it has shown is forgotten.
-    pub(crate) fn end_session(&mut self, from: PeerId) {
-        let compared = self.of(from).dropped.take().map(|dropped| dropped.asked);
-        if compared.is_some() {
-            self.relax(from);
-        }
-        if let Some(before) = self.of_peers.forget(from) {
-            self.spare += (before.bytes - before.base) as usize;
-        }
-        if let Some(sessions) = &mut self.sessions {
-            sessions.end(from, compared);
-        }
-    }
-
-    /// Up to which receive or peek a send counts as compared that is dropped now: up to the last, or where not all have
-    /// windows, up to the one before the first peek that waits, so that it is queried for that (S5).
-    pub(crate) fn compared_by_now(&self, latest: Number) -> Number {
-        match self.inquiries.first_number().filter(|_| self.sessions.is_some()) {
-            Some(first) => latest.min(Number(first.0 - 1)),
-            None => latest,
-        }
-    }
-
     /// Whether something is going on here whose time counts.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
@@ -614,5 +487,7 @@ fn raise_peak(counters: &Counters) {
     counters.raise(Counter::ReceivePeak, fixed + counters.get(Counter::UnmatchedBytes));
 }
 
+mod few;
+mod records;
 #[cfg(test)]
 mod tests;

@@ -84,7 +84,8 @@ impl<L: Link> Endpoint<L> {
 
     /// What memory of ours is fixed besides mailbox and messages.
     fn others(config: &EndpointConfig) -> Others {
-        Others { tables: Self::table_bytes(config.flow.peers), link: L::bookkeeping_bytes(&config.flow) }
+        let tables = Self::table_bytes(config.flow.peers);
+        Others { tables, each: Inbound::<L>::BYTES_OF_SENDER, link: L::bookkeeping_bytes(&config.flow) }
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes. With less than
@@ -93,8 +94,8 @@ impl<L: Link> Endpoint<L> {
         Memory::<L::Buffer>::least(config, Self::others(config))
     }
 
-    /// The smallest `receive_memory` with which all peers may send at a time, in bytes: the fixed part, and for each peer
-    /// an envelope and the answer to one request.
+    /// The smallest `receive_memory` with which all peers may send at a time, in bytes: the fixed part, and for each
+    /// peer an envelope and the answer to one request.
     pub fn receive_memory_for_all(config: &EndpointConfig) -> Result<usize, ConfigError> {
         Memory::<L::Buffer>::least_for_all(config, Self::others(config))
     }

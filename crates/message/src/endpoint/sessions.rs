@@ -70,7 +70,7 @@ impl<L: Link> Endpoint<L> {
         let latest = self.inbound.matching().last_number();
         while let Ok(sessions) = self.inbound.sessions() {
             let turn = sessions.next_turn(latest);
-            moved |= turn != Turn::Nobody;
+            moved |= turn != Turn::Nothing;
             match turn {
                 Turn::Grant { to, has_window } => {
                     self.port.count(Counter::SessionsGiven, 1);
@@ -78,7 +78,7 @@ impl<L: Link> Endpoint<L> {
                     self.tell_granted(to, room);
                 }
                 Turn::Widen(to) => self.inbound.widen_session(&mut self.port, to),
-                Turn::Nobody => break,
+                Turn::Nothing => break,
             }
         }
         let has_peeks = !self.inbound.windows().inquiries.is_empty();

@@ -45,6 +45,9 @@ impl<L: Link> Inbound<L> {
         Assembly::<L::Buffer>::bytes_most(peers) + Windows::bytes_most(peers)
     }
 
+    /// The same for each sender that has a window.
+    pub(crate) const BYTES_OF_SENDER: usize = Windows::BYTES_OF_SENDER + Assembly::<L::Buffer>::BYTES_OF_SENDER;
+
     pub(crate) fn new(peers: u32, windows: Windows) -> Self {
         Inbound {
             assembly: Assembly::new(peers),

@@ -8,7 +8,7 @@ use crate::port::Port;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Inbound<L> {
-    /// Who has a session. An error: everybody has one, and nobody has to ask.
+    /// The sessions. An error: there are enough for all, and no sender has to ask.
     pub(crate) fn sessions(&mut self) -> Result<&mut Sessions, Malformed> {
         self.windows.sessions_mut().ok_or(Malformed)
     }
@@ -34,14 +34,15 @@ impl<L: Link> Inbound<L> {
         bytes
     }
 
-    /// Who has the last session, without a window, gets one.
+    /// The sender that has the last session, without a window, gets one.
     pub(crate) fn widen_session(&mut self, port: &mut Port<L>, to: PeerId) {
         self.windows.widen_session(to);
         self.tell_link(port, to);
         self.update_window(port, to);
     }
 
-    /// A sender of which messages are stored keeps its session, which we wanted back. Returns what is free of its window.
+    /// A sender of which messages are stored keeps its session, which we wanted back. Returns the bytes that are free
+    /// of its window.
     pub(crate) fn resume_session(&mut self, from: PeerId) -> u32 {
         self.windows.resume_session(from)
     }

@@ -1,7 +1,6 @@
 //! Receivers that give sessions: what follows from what they say (see `deferral::sessions`).
 
 use super::Sends;
-use crate::counter::Counter;
 use crate::deferral::Rooms;
 use crate::link::Link;
 use crate::malformed::Handled;
@@ -15,14 +14,6 @@ impl<L: Link> Sends<L> {
         self.rooms.enter(from, Rooms::limits_inside(port, granted.told), granted.room)?;
         self.begin_with_room(port, from);
         Ok(())
-    }
-
-    /// The receiver has told what room we have.
-    pub(super) fn begin_with_room(&mut self, port: &mut Port<L>, peer: PeerId) {
-        self.release_deferred(port, peer);
-        // Only now there are sends for which it has no room.
-        port.count(Counter::SendsDeferred, self.rooms.deferred(peer) as u64);
-        self.notify(port, peer);
     }
 
     /// Says to a receiver that wants our session back that it has been shown everything, once it has and nothing is
@@ -40,14 +31,5 @@ impl<L: Link> Sends<L> {
             port.tell(from, asking);
         }
         Ok(())
-    }
-}
-
-impl Rooms {
-    /// Asks a receiver for a session, if we need one and have not asked.
-    pub(crate) fn ask<L: Link>(&mut self, port: &mut Port<L>, to: PeerId) {
-        if self.begin_asking(to) {
-            port.tell(to, Asking::Asks);
-        }
     }
 }

@@ -50,7 +50,7 @@ impl<L: Link> Sends<L> {
     }
 
     /// Sends deferred messages in order as long as they find room (W3).
-    pub(super) fn release_deferred(&mut self, port: &mut Port<L>, to: PeerId) {
+    fn release_deferred(&mut self, port: &mut Port<L>, to: PeerId) {
         while let Some(key) = self.rooms.first(to) {
             if self.carry_deferred(port, to, key) {
                 continue;
@@ -93,7 +93,7 @@ impl<L: Link> Sends<L> {
 
     /// Shows the receiver the deferred sends that it does not know of (W4), unless nothing reaches it yet: what it says
     /// of its window may let them leave.
-    pub(super) fn notify(&mut self, port: &mut Port<L>, to: PeerId) {
+    fn notify(&mut self, port: &mut Port<L>, to: PeerId) {
         if self.rooms.is_unknown(to) {
             return;
         }
@@ -193,6 +193,14 @@ impl<L: Link> Sends<L> {
         port.count(Counter::MessagesRendezvous, 1);
         self.rooms.remove(to, at);
         self.release_deferred(port, to);
+    }
+
+    /// The receiver has told what room we have.
+    pub(super) fn begin_with_room(&mut self, port: &mut Port<L>, peer: PeerId) {
+        self.release_deferred(port, peer);
+        // Only now there are sends for which it has no room.
+        port.count(Counter::SendsDeferred, self.rooms.deferred(peer) as u64);
+        self.notify(port, peer);
     }
 
     /// Tries again to learn the window of a peer that could not tell it at the first message to it.

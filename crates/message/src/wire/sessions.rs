@@ -2,7 +2,7 @@
 
 use super::codec::{Head, MessageKind, Reader, Writer};
 
-/// What a sender says of sessions.
+/// A sender speaks of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// It asks for one.
@@ -37,9 +37,9 @@ impl Head for Asking {
 /// A receiver gives a sender a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
-    /// What a window is there, as receivers tell it whose senders need not ask.
+    /// The word of a window, as receivers tell it whose senders need not ask.
     pub(crate) told: u32,
-    /// What is free of the sender's own, in bytes; 0: it may show what it has to send, and no more.
+    /// Bytes that are free of the sender's own window; 0: it may show its sends, and no more.
     pub(crate) room: u32,
 }
 

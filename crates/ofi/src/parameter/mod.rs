@@ -22,8 +22,7 @@ use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
 use tidegate_message::flow::{
-    BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, PACKET_BYTES, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST,
-    RETRY_TIMER_MOST, SchemeName,
+    BUFFER_BYTES_MOST, Buffers, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName,
 };
 
 mod chunks;
@@ -33,7 +32,7 @@ pub mod sizes;
 mod values;
 
 pub use chunks::ChunkSettings;
-use peers::{PEERS_MOST, Peers};
+use peers::PEERS_MOST;
 use rows::*;
 use values::*;
 pub use values::{Misfit, Progress, TraceSettings};
@@ -82,7 +81,7 @@ pub struct Settings {
     pub ports: Option<Ports>,
     /// What the launcher told.
     pub job: Job,
-    /// What the processes of this node may use together, in bytes, where the system says.
+    /// Memory that the processes of this node may use together, in bytes, where the system says.
     pub node_memory: Option<u64>,
 }
 
@@ -202,53 +201,6 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
 
 /// The most chunks that may be under way: as many reads a network is opened for.
 const CHUNKS_MOST_MOST: u32 = 1024;
-
-impl Settings {
-    /// The bound on receive memory in bytes, of an endpoint that needs so much. A value that the user gave is returned as
-    /// it is: the endpoint refuses it if it is too small.
-    pub fn receive_memory(&self, needs: sizes::Needs) -> usize {
-        let ranks_here = self.job.local_size.or(self.job.size).unwrap_or(1);
-        let by_default = || sizes::receive_memory_by_default(self.node_memory, ranks_here, needs);
-        self.receive_memory.unwrap_or_else(by_default)
-    }
-
-    /// The configuration of flow control, and whether it is for fewer peers than the application has hinted at.
-    /// `addresses` is how many the application expects in its address vector; it counts where the launcher does not
-    /// tell the number of ranks. `for_all` is the smallest receive memory with which all peers may send at a time: where
-    /// the user bounds the memory and leaves the slots to us, they are as few as that needs.
-    pub fn flow(&self, addresses: usize, for_all: impl Fn(&Config) -> usize) -> (Config, bool) {
-        let mailbox =
-            |peers| self.flow_for(peers, None).regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
-        let (peers, expected) = match self.peers {
-            // Who says how many there are expects them all.
-            Some(number) => (Peers { number, is_cut: false }, None),
-            None => {
-                let peers =
-                    Peers::by_default(self.job.size, addresses, self.receive_memory(sizes::Needs::default()), mailbox);
-                (peers, self.job.size.map(|ranks| (ranks - 1).max(1)))
-            }
-        };
-        let mut flow = self.flow_for(peers.number, expected);
-        if self.slots_per_peer.is_none() {
-            flow.slots_per_peer = sizes::slots_by_default(&flow);
-            if self.receive_memory.is_some_and(|bytes| bytes < for_all(&flow)) {
-                flow.slots_per_peer = sizes::least_slots(&flow);
-            }
-        }
-        (flow, peers.is_cut)
-    }
-
-    /// What both ends of a connection must have alike does not depend on how many peers there are.
-    pub fn flow_alike(&self) -> Config {
-        self.flow(0, |_| 0).0
-    }
-
-    fn flow_for(&self, peers: u32, expected_peers: Option<u32>) -> Config {
-        let buffers = self.buffers.of(self.scheme);
-        let config = Config::new(self.scheme, peers, self.slots_per_peer.unwrap_or(sizes::SLOTS), self.credit_slots);
-        Config { piggyback: self.piggyback, expected_peers, buffers, ..config }
-    }
-}
 
 impl Settings {
     /// Reads and checks all parameters. `value_of` returns the text of a parameter by its name in the table, such as

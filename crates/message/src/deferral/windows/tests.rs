@@ -1,3 +1,4 @@
+use super::records::RECORD_BYTES;
 use super::*;
 use crate::control_size::ControlSize;
 use crate::operation::{Context, Source};
