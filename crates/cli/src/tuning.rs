@@ -14,7 +14,8 @@ pub struct Tuning {
     #[arg(long, value_parser = scheme(), help_heading = "Flow control")]
     pub scheme: Option<SchemeName>,
 
-    /// Mailbox slots of 64 bytes per peer, credit slots included [default: 64]
+    /// Mailbox slots of 64 bytes for each other rank (with --peers for each peer), credit slots included [default: 64 while
+    /// the mailbox takes 256 KiB to 1 MiB, else more or fewer, at least 16; static: 64]
     #[arg(long, value_name = "N", value_parser = value_of("slots"), help_heading = "Flow control")]
     pub slots: Option<String>,
 
@@ -67,7 +68,7 @@ pub struct Tuning {
     pub eager_size: Option<String>,
 
     /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of
-    /// 1024 [default: 64M]
+    /// 1024 [default: 64M; at most an eighth of the node's memory for all ranks on it]
     #[arg(long, value_name = "BYTES", value_parser = value_of("rx_memory"), help_heading = "Flow control")]
     pub rx_memory: Option<String>,
 

@@ -1,7 +1,7 @@
 //! Receive memory that is not enough for all to send at a time: senders ask, and take turns.
 
 use crate::support::{Memory, Setup, World, pattern};
-use tidegate_message::Counter;
+use tidegate_message::{Access, Counter};
 
 /// So many nodes with so many bytes beyond the least that is legal.
 fn setup(nodes: usize, more: usize, seed: u64) -> Setup {
@@ -32,4 +32,91 @@ fn a_message_for_a_posted_receive_comes_though_there_is_one_session_for_all() {
         }
         assert_over(&mut world);
     }
+}
+
+/// The messages of eight senders fill the sessions with windows, and none is received before that of the ninth.
+#[test]
+fn nine_send_and_there_are_sessions_for_eight() {
+    for seed in 1..20 {
+        let mut world = setup(10, 21_000, seed).build();
+        let sessions = world.counter(0, Counter::Sessions);
+        assert!((6..=8).contains(&sessions), "{sessions}");
+        for from in 1..9 {
+            world.send(from).to(0).tagged(1).bytes(&pattern(from, 50)).post();
+        }
+        world.settle();
+        assert!(world.counter(0, Counter::UnmatchedBytes) > 0, "some are stored");
+        world.send(9).to(0).tagged(2).bytes(&pattern(9, 50)).post();
+        world.settle();
+        // A peek of all finds it too, although nothing of it is here.
+        let peek = world.receive(0).tagged(2).peek().post();
+        world.run_until("the peek has its answer", |world| world.is_done(peek));
+        assert_eq!(world.success(peek).length, 50);
+        let first = world.receive(0).tagged(2).capacity(100).post();
+        world.run_until("the ninth has come", |world| world.is_done(first));
+        assert_eq!(world.bytes(first), pattern(9, 50));
+        let rest: Vec<_> = (1..9).map(|from| world.receive(0).from(from).tagged(1).capacity(100).post()).collect();
+        world.settle();
+        for (place, receive) in rest.into_iter().enumerate() {
+            assert_eq!(world.bytes(receive), pattern(place + 1, 50));
+        }
+        assert!(world.counter(0, Counter::SessionsGiven) >= 9);
+        assert_over(&mut world);
+    }
+}
+
+#[test]
+fn remote_operations_by_message_take_turns() {
+    for seed in 1..20 {
+        let mut world = setup(4, 0, seed).build();
+        world.register(0, 5, &[0; 9000], &[Access::Read, Access::Write]);
+        let writes: Vec<_> = (1..4)
+            .map(|from| {
+                let to = vec![(world.place(from, 0, 5, from as u64 * 2000), 2000)];
+                world.write(from, to, &pattern(from, 2000), None)
+            })
+            .collect();
+        world.settle();
+        writes.into_iter().for_each(|write| _ = world.success(write));
+        let reads: Vec<_> = (1..4)
+            .map(|from| {
+                let at = vec![(world.place(from, 0, 5, from as u64 * 2000), 2000)];
+                world.read(from, at)
+            })
+            .collect();
+        world.settle();
+        for (place, read) in reads.into_iter().enumerate() {
+            assert_eq!(world.bytes(read), pattern(place + 1, 2000));
+        }
+        assert_over(&mut world);
+    }
+}
+
+/// A sender that is silent while others need a session gives its own back, and gets another one when it sends again.
+#[test]
+fn sessions_go_on_to_those_that_are_active() {
+    let mut world = setup(6, 6_000, 3).build();
+    let sessions = world.counter(0, Counter::Sessions);
+    assert!((2..5).contains(&sessions), "{sessions}");
+    for round in 0..5 {
+        for from in 1..6 {
+            let receive = world.receive(0).from(from).tagged(round).capacity(100).post();
+            world.send(from).to(0).tagged(round).bytes(&pattern(from, 20)).post();
+            world.settle();
+            assert_eq!(world.bytes(receive), pattern(from, 20));
+        }
+    }
+    assert!(world.counter(0, Counter::SessionsGiven) > 10);
+    assert_over(&mut world);
+}
+
+/// Where there is memory for all, no message says a word of sessions.
+#[test]
+fn where_there_is_enough_for_all_nobody_asks() {
+    let mut world = Setup { window: Some(0), ..Setup::new(4) }.build();
+    let receives = [1, 2, 3].map(|from| world.receive(0).from(from).tagged(7).capacity(100).post());
+    let _ = [1, 2, 3].map(|from| world.send(from).to(0).tagged(7).bytes(&pattern(from, 50)).post());
+    world.settle();
+    receives.into_iter().zip(1..).for_each(|(receive, from)| assert_eq!(world.bytes(receive), pattern(from, 50)));
+    assert_eq!([Counter::Sessions, Counter::SessionsGiven].map(|counter| world.counter(0, counter)), [0, 0]);
 }
