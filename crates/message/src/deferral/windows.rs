@@ -377,6 +377,9 @@ impl Windows {
 
     /// Whether a sender has room for its first deferred send, whatever that is (W2): it will send it unasked.
     fn goes_on(&self, from: PeerId) -> bool {
+        if self.sessions.as_ref().is_some_and(|sessions| sessions.has_shown(from)) {
+            return false;
+        }
         let left = |window: &Window| window.bytes - window.stored - window.freed;
         self.of_peers.get(from).map_or(*self.of_peers.config(), left) >= self.limits.largest
     }

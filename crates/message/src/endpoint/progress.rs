@@ -95,10 +95,12 @@ impl<L: Link> Endpoint<L> {
         backlog > 0 || is_awaited || self.is_timed() || self.has_sessions_to_move()
     }
 
-    /// Whether somebody waits for a session that we or others have.
+    /// Whether a sender or a peek waits for a session of ours to move, or a receiver for one that we have.
     fn has_sessions_to_move(&self) -> bool {
-        let has_askers = self.inbound.windows().sessions().is_some_and(Sessions::has_work);
-        has_askers || !self.sends.show_rooms().leaving().is_empty()
+        let windows = self.inbound.windows();
+        windows.sessions().is_some_and(Sessions::has_work)
+            || windows.waits_for_last()
+            || !self.sends.show_rooms().leaving().is_empty()
     }
 
     /// Releases departed peers and handles time-outs, before packets are retrieved. Returns whether a time-out was due.
@@ -132,7 +134,7 @@ impl<L: Link> Endpoint<L> {
             self.check_inquiries();
         }
         let mut moved = false;
-        if self.has_sessions_to_move() || self.inbound.windows().waits_for_last() {
+        if self.has_sessions_to_move() {
             moved = self.leave_all() | self.serve_askers();
         }
         self.end_losses();

@@ -59,9 +59,10 @@ impl<L: Link> Inbound<L> {
             self.find_stored(port, &inquiry, at);
             return Ok(true);
         }
-        if !self.windows.has_dropped() {
+        if !self.windows.has_dropped() && !self.windows.is_open(&inquiry) {
             self.complete_none(port, &inquiry);
         } else {
+            port.egress.attention.raise();
             self.windows.inquiries.push(inquiry);
             self.seek(port, pattern.from);
             self.check_inquiries(port);

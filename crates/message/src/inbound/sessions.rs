@@ -49,7 +49,7 @@ impl<L: Link> Inbound<L> {
 
     /// The session of a sender of which nothing is here is over.
     pub(crate) fn end_session(&mut self, port: &mut Port<L>, from: PeerId) {
-        self.windows.end_session(from);
+        self.windows.end_session(from, self.matching.last_number());
         self.assembly.release(from);
         port.egress.shrink(from);
         self.tell_link(port, from);

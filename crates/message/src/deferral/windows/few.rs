@@ -77,8 +77,9 @@ impl Windows {
     }
 
     /// The session of a sender that has nothing here is over. The sends that it has shown are forgotten.
-    pub(crate) fn end_session(&mut self, from: PeerId) {
-        let compared = self.of(from).dropped.take().map(|dropped| dropped.asked);
+    /// `latest`: the last receive or peek, with which all of them have been compared.
+    pub(crate) fn end_session(&mut self, from: PeerId, latest: Number) {
+        let compared = self.of(from).dropped.take().map(|_| latest);
         if compared.is_some() {
             self.relax(from);
         }

@@ -120,3 +120,40 @@ fn where_there_is_enough_for_all_nobody_asks() {
     receives.into_iter().zip(1..).for_each(|(receive, from)| assert_eq!(world.bytes(receive), pattern(from, 50)));
     assert_eq!([Counter::Sessions, Counter::SessionsGiven].map(|counter| world.counter(0, counter)), [0, 0]);
 }
+
+/// The sends of a sender that has had its turn are not here, and a peek finds them.
+#[test]
+fn a_peek_finds_the_send_of_a_sender_that_has_had_its_turn() {
+    for seed in 1..20 {
+        let mut world = setup(4, 0, seed).build();
+        let receive = world.receive(0).from(2).tagged(7).capacity(100).post();
+        world.send(1).to(0).tagged(7).bytes(&pattern(1, 50)).post();
+        world.settle();
+        world.send(2).to(0).tagged(7).bytes(&pattern(2, 50)).post();
+        world.settle();
+        assert_eq!(world.bytes(receive), pattern(2, 50));
+        let peek = world.receive(0).from(1).tagged(7).peek().post();
+        world.run_until("the peek has its answer", |world| world.is_done(peek));
+        assert_eq!(world.success(peek).length, 50);
+    }
+}
+
+/// A peek that waits for a stopped sender makes no other one show its sends again and again.
+#[test]
+fn a_peek_that_waits_makes_nobody_go_round() {
+    let mut world = setup(4, 0, 2).build();
+    for from in 1..4 {
+        for tag in 0..30 {
+            world.send(from).to(0).tagged(tag).bytes(&pattern(from, 50)).post();
+        }
+    }
+    world.settle();
+    world.pause(1);
+    let peek = world.receive(0).from(1).tagged(77).peek().post();
+    world.steps(5_000);
+    let before = world.counter(0, Counter::SessionsGiven);
+    world.steps(20_000);
+    assert_eq!(world.counter(0, Counter::SessionsGiven), before, "nothing has been posted meanwhile");
+    world.resume(1);
+    world.run_until("the peek has its answer", |world| world.is_done(peek));
+}
