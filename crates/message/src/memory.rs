@@ -190,7 +190,8 @@ impl<B: Buffer> Memory<B> {
         Backlog::<B>::FEW_MESSAGES + block(control.bytes())
     }
 
-    /// Bytes for a peer that has no session: it may have to be told that we have no match for its query.
+    /// Bytes for a peer that has no session: it may have to be told that its session is over, and that we have no match
+    /// for its query. (Our own asking, and offers, are due to sends of ours.)
     const STRANGER_BYTES: usize = block(Backlog::<B>::FEW_NOTES * size_of::<WaitingNote>());
 
     /// Bytes of a session, its window apart, where messages of our own kinds are as short as can be.
@@ -227,7 +228,7 @@ impl<B: Buffer> Memory<B> {
     /// The most that notes to a peer with such a window may take, if it has a session.
     pub(crate) fn note_bytes_most(window: u32, base: Limits, has_session: bool) -> usize {
         if !has_session {
-            return Self::STRANGER_BYTES;
+            return Self::STRANGER_BYTES + 2 * WaitingNote::BYTES;
         }
         let of_window = window as usize / Self::ENVELOPE_BYTES * WaitingNote::BYTES;
         of_window + Self::result_memory(base) + Self::note_memory(base.control)

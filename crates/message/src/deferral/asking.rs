@@ -45,7 +45,8 @@ impl Rooms {
     #[inline]
     pub(crate) fn may_request(&self, to: PeerId) -> bool {
         self.peers.get(to).is_none_or(|towards| match towards.standing {
-            Standing::Welcome | Standing::Inside => true,
+            Standing::Welcome => !towards.is_unknown,
+            Standing::Inside => true,
             Standing::Leaving => !towards.has_requested,
             Standing::Outside | Standing::Asked | Standing::AskedAgain | Standing::Shown => false,
         })
@@ -54,6 +55,21 @@ impl Rooms {
     /// A request has left.
     pub(crate) fn note_request(&mut self, to: PeerId) {
         self.of(to).has_requested = true;
+    }
+
+    /// Whether we have a session at a receiver that we may have to give back.
+    #[inline]
+    pub(crate) fn may_leave(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_some_and(|towards| match towards.standing {
+            Standing::Inside => towards.is_turn,
+            Standing::Leaving => true,
+            _ => false,
+        })
+    }
+
+    /// Whether we have to ask a receiver for a session, and have not.
+    pub(crate) fn is_outside(&self, peer: PeerId) -> bool {
+        self.peers.get(peer).is_some_and(|towards| towards.standing == Standing::Outside)
     }
 
     /// Something is to be sent. Whether the receiver is to be asked for a session now; then it has been.
@@ -67,7 +83,7 @@ impl Rooms {
     }
 
     /// Whether a receiver has told that we have to ask.
-    pub(super) fn has_to_ask(&self, peer: PeerId) -> bool {
+    pub(crate) fn has_to_ask(&self, peer: PeerId) -> bool {
         self.peers.get(peer).is_some_and(|towards| towards.standing != Standing::Welcome)
     }
 
@@ -79,21 +95,24 @@ impl Rooms {
     }
 
     /// A receiver has given us a session, with some room or none.
-    pub(crate) fn enter(&mut self, from: PeerId, limits: Limits, room: u32) -> Result<(), Malformed> {
+    pub(crate) fn enter(&mut self, from: PeerId, limits: Limits, room: u32, is_turn: bool) -> Result<(), Malformed> {
         let towards = self.of(from);
         if !matches!(towards.standing, Standing::Asked | Standing::AskedAgain | Standing::Shown) {
             return Err(Malformed);
         }
         (towards.limits, towards.room, towards.is_unknown) = (limits, room, false);
-        (towards.standing, towards.has_requested) = (Standing::Inside, false);
+        (towards.standing, towards.has_requested, towards.is_turn) = (Standing::Inside, false, is_turn);
         Ok(())
     }
 
     /// A receiver wants the session back: nothing finds room any more, and the sends that it has not been shown are.
     pub(crate) fn begin_leaving(&mut self, from: PeerId) -> Result<(), Malformed> {
         let towards = self.of(from);
-        if towards.standing != Standing::Inside {
-            return Err(Malformed);
+        match towards.standing {
+            Standing::Inside => {}
+            // It did not know yet that we have given our turn back.
+            Standing::Shown => return Ok(()),
+            _ => return Err(Malformed),
         }
         (towards.standing, towards.room) = (Standing::Leaving, 0);
         if let Some(deferred) = &mut towards.deferred {
@@ -109,13 +128,17 @@ impl Rooms {
         &self.leaving
     }
 
-    /// Whether the receiver wants the session back and has been shown everything; then we send nothing more. `waiting`:
-    /// requests of ours wait for it; `unanswered`: some are not answered.
+    /// Whether the receiver wants the session back and has been shown everything, or it is a turn and we have nothing more
+    /// to send; then we send nothing more. `waiting`: requests of ours wait for it; `unanswered`: some are not answered.
     pub(crate) fn has_shown_all(&mut self, to: PeerId, waiting: bool, unanswered: bool) -> bool {
-        let Some(towards) = self.peers.get_mut(to).filter(|towards| towards.standing == Standing::Leaving) else {
-            return false;
+        let Some(towards) = self.peers.get_mut(to) else { return false };
+        let is_over = match towards.standing {
+            Standing::Leaving => !(waiting && !towards.has_requested) && towards.has_shown_all(),
+            // Our program may be silent from now on, and then we would not hear that others need the turn.
+            Standing::Inside => towards.is_turn && !waiting && towards.deferred.is_none(),
+            _ => false,
         };
-        if unanswered || waiting && !towards.has_requested || !towards.has_shown_all() {
+        if unanswered || !is_over {
             return false;
         }
         towards.standing = Standing::Shown;

@@ -52,6 +52,8 @@ pub(super) struct SendWindow {
     pub(super) standing: Standing,
     /// Whether a request has left since we have it.
     pub(super) has_requested: bool,
+    /// Whether it is the one without a window.
+    pub(super) is_turn: bool,
     /// Bytes that are left.
     pub(super) room: u32,
     /// Sends for which there is no room.
@@ -173,7 +175,11 @@ impl Rooms {
         if room.bytes > WINDOW_MOST as u64 || towards.room as usize > WINDOW_MOST {
             return Err(Malformed);
         }
-        towards.room += room.bytes as u32;
+        // It may have been given before the receiver knew that we send nothing more; then it is void.
+        if towards.standing != Standing::Shown {
+            towards.room += room.bytes as u32;
+            towards.is_turn = false;
+        }
         Ok(())
     }
 

@@ -17,11 +17,11 @@
 //! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
 //!   window not even these. From then on the sender has no room. Why: it goes on to others soon.
 //! - S3: a sender whose session is wanted back shows every send that it had when that was said, and says so when
-//!   nothing is open: no notice in doubt, no request unanswered. Then it sends nothing more. The receiver queries it
-//!   for receives that were posted meanwhile (W5), and ends the session when it keeps nothing. All that was sent before
-//!   has come by then; if any of that is stored, the session goes on instead. After its end the sender has shown
-//!   nothing. Why: nothing is lost, a turn compares all sends with all receives, and both sides agree on what is
-//!   dropped: nothing.
+//!   nothing is open: no notice in doubt, no request unanswered. In its turn it says so unasked as soon as it has nothing
+//!   more to send, since its program may be silent from then on. Then it sends nothing more. The receiver queries it for
+//!   receives that were posted meanwhile (W5), and ends the session when it keeps nothing. All that was sent before has
+//!   come by then; if any of that is stored, the session goes on instead. After its end the sender has shown nothing.
+//!   Why: nothing is lost, a turn compares all sends with all receives, and both sides agree on what is dropped: nothing.
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
 //!   been posted with which its sends were not compared, or it has new ones. Why: a receive posted by then gets its
 //!   message after at most one turn of each; with nothing new there is nothing to do.
@@ -53,11 +53,20 @@ enum Standing {
     Shown,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Peer {
     standing: Standing,
-    /// The latest receive or peek with which its sends were compared. `None`: some were not compared with any.
-    compared: Option<Number>,
+    /// The latest receive or peek with which its sends were compared, or [`NEVER`].
+    compared: Number,
+}
+
+/// Some sends were not compared with any receive.
+const NEVER: Number = Number(u64::MAX);
+
+impl Default for Peer {
+    fn default() -> Self {
+        Peer { standing: Standing::Outside, compared: NEVER }
+    }
 }
 
 /// The next thing to be done for senders that have asked.
@@ -151,6 +160,11 @@ impl Sessions {
         self.last.is_some()
     }
 
+    /// Whether it is this one.
+    pub(crate) fn has_turn(&self, peer: PeerId) -> bool {
+        self.last == Some(peer)
+    }
+
     /// Whether a sender waits, or a session is about to end.
     pub(crate) fn has_work(&self) -> bool {
         self.has_askers() || !self.shown.is_empty()
@@ -168,7 +182,7 @@ impl Sessions {
                 let peer = self.peers.of(from);
                 peer.standing = Standing::Asked;
                 if asking == Asking::Asks {
-                    peer.compared = None;
+                    peer.compared = NEVER;
                 }
                 self.askers.push_back(from);
                 self.idle_until = None;
@@ -176,11 +190,11 @@ impl Sessions {
             }
             // It has something new, which it will show when its turn comes, or has come meanwhile.
             (Asking::Asks, Standing::Asked | Standing::Inside | Standing::Leaving) => {
-                self.peers.of(from).compared = None;
+                self.peers.of(from).compared = NEVER;
                 self.idle_until = None;
                 Ok(false)
             }
-            (Asking::HasShown, Standing::Leaving) => {
+            (Asking::HasShown, Standing::Inside | Standing::Leaving) => {
                 self.peers.of(from).standing = Standing::Shown;
                 self.shown.push(from);
                 Ok(true)
@@ -192,7 +206,7 @@ impl Sessions {
     /// A session is free again. `compared`: the latest receive with which all that its sender has shown was compared.
     pub(crate) fn end(&mut self, from: PeerId, compared: Option<Number>) {
         self.take_back(from);
-        if compared.is_some() {
+        if let Some(compared) = compared {
             self.peers.of(from).compared = compared;
         }
     }
@@ -222,7 +236,7 @@ impl Sessions {
 
     /// Whether a turn of a sender that has asked could change anything, where this was the latest receive or peek.
     fn needs_turn(&self, peer: PeerId, latest: Number) -> bool {
-        self.peers.get(peer).is_some_and(|peer| peer.compared.is_none_or(|compared| compared < latest))
+        self.peers.get(peer).is_some_and(|peer| peer.compared == NEVER || peer.compared < latest)
     }
 
     /// The place of the first asker who needs a turn.

@@ -112,8 +112,8 @@ pub(crate) struct Backlog<B> {
 impl<B: crate::link::Buffer> Backlog<B> {
     /// Messages for which the queue begins: an answer with a payload, and an offer without one behind it.
     const FEW: usize = 2;
-    /// Notes for which their queue begins.
-    pub(crate) const FEW_NOTES: usize = 1;
+    /// Notes up to which their queue grows by one.
+    pub(crate) const FEW_NOTES: usize = 2;
     /// Bytes that it takes then.
     pub(crate) const FEW_MESSAGES: usize = block(Self::FEW * size_of::<Outgoing<B>>());
 
@@ -195,8 +195,8 @@ impl<B: crate::link::Buffer> Backlog<B> {
         match message {
             Outgoing { head: Message::Note(note), body, packets, .. } => {
                 let after = std::mem::take(&mut self.behind);
-                if self.notes.capacity() == 0 {
-                    self.notes.reserve_exact(Self::FEW_NOTES);
+                if self.notes.len() == self.notes.capacity() && self.notes.len() < Self::FEW_NOTES {
+                    self.notes.reserve_exact(1);
                 }
                 self.notes.push_back(WaitingNote::new(note, body, packets, after));
             }

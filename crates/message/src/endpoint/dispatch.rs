@@ -108,6 +108,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A message of several packets begins that is not eager.
     fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Handled {
+        self.check_session(from, &head)?;
         let sink = match head {
             Message::Piece(Piece { pull, position }) => {
                 Sink::Piece(Key(pull), self.pulls.admit(from, Key(pull), position, length)?)
@@ -160,7 +161,10 @@ impl<L: Link> Endpoint<L> {
             Sink::Control(head) => {
                 let scratch = self.inbound.assembly().take_scratch(from);
                 let handled = self.handle_control(from, &head, &scratch);
-                self.inbound.assembly().return_scratch(from, scratch);
+                match self.inbound.windows().has_session(from) {
+                    true => self.inbound.assembly().return_scratch(from, scratch),
+                    false => self.inbound.assembly().release(from),
+                }
                 return handled;
             }
             Sink::Piece(key, _) => self.pulls.finish_piece(&mut self.port, &mut self.inbound, key),
@@ -169,12 +173,19 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
+    /// Fails if a message needs a session, and its sender has none.
+    fn check_session(&self, from: PeerId, head: &Message) -> Handled {
+        let needs_one = match head {
+            Message::Write(_) | Message::Read(_) | Message::Atomic(_) => true,
+            Message::RequestToSend(_) | Message::Carried(_) | Message::DeferralNotice(_) => true,
+            _ => false,
+        };
+        if needs_one && !self.inbound.windows().has_session(from) { Err(Malformed) } else { Ok(()) }
+    }
+
     /// A message of one of our own kinds is complete.
     fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Handled {
-        let is_request = matches!(head, Message::Write(_) | Message::Read(_) | Message::Atomic(_));
-        if is_request && !self.inbound.windows().has_session(from) {
-            return Err(Malformed);
-        }
+        self.check_session(from, head)?;
         match head {
             Message::Carried(head) => self.inbound.handle_carried(&mut self.port, from, head),
             Message::RequestToSend(head) => {
@@ -210,6 +221,13 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Handled {
+        let handled = self.handle_note_itself(from, note, body);
+        // It may have ended the last of what we had to send in our turn.
+        self.leave(from);
+        handled
+    }
+
+    fn handle_note_itself(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Handled {
         match note {
             Note::ClearToSend(clear) => self.sends.handle_clear_to_send(&mut self.port, from, clear),
             Note::Finished(finished) => self.sends.handle_finished(&mut self.port, from, finished),

@@ -24,8 +24,8 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn tell_granted(&mut self, to: PeerId, room: u32) {
-        let told = self.port.limits.told_in_session();
-        self.port.tell(to, Granted { told, room });
+        let (told, has_window) = (self.port.limits.told_in_session(), !self.inbound.has_turn(to));
+        self.port.tell(to, Granted { told, room, has_window });
     }
 
     /// Whether a sender has nothing here: no message stored or under way, no note to it that waits, no query and no
@@ -129,7 +129,15 @@ impl<L: Link> Endpoint<L> {
         self.sends.show_rooms().leaving().len() < leaving.len()
     }
 
-    fn leave(&mut self, to: PeerId) {
+    #[inline]
+    pub(super) fn leave(&mut self, to: PeerId) {
+        if self.sends.show_rooms().may_leave(to) {
+            self.leave_if_over(to);
+        }
+    }
+
+    #[cold]
+    fn leave_if_over(&mut self, to: PeerId) {
         let requests = self.rma.requests();
         let (waiting, unanswered) = (requests.has_waiting(to), requests.unanswered(to) > 0);
         self.sends.leave(&mut self.port, to, waiting, unanswered);

@@ -18,6 +18,11 @@ impl<L: Link> Inbound<L> {
         self.windows.keeps_nothing_of(peer) && self.assembly.is_idle(peer)
     }
 
+    /// Whether a sender has the last session.
+    pub(crate) fn has_turn(&self, peer: PeerId) -> bool {
+        self.windows.sessions().is_some_and(|sessions| sessions.has_turn(peer))
+    }
+
     /// Whether a session may be wanted back; then it is. `has_window`: it has one.
     pub(crate) fn begin_leaving(&mut self, peer: PeerId, has_window: bool) -> bool {
         let may_end = self.windows.may_end(peer, has_window);

@@ -11,8 +11,9 @@ use tidegate_flow::PeerId;
 impl<L: Link> Sends<L> {
     /// A receiver gives us a session: sends leave as far as it has room for them, and it is shown the others.
     pub(crate) fn handle_granted(&mut self, port: &mut Port<L>, from: PeerId, granted: Granted) -> Handled {
-        self.rooms.enter(from, Rooms::limits_inside(port, granted.told), granted.room)?;
-        self.begin_with_room(port, from);
+        let limits = Rooms::limits_inside(port, granted.told);
+        self.rooms.enter(from, limits, granted.room, !granted.has_window)?;
+        self.go_on_with_room(port, from);
         Ok(())
     }
 

@@ -38,7 +38,7 @@ impl<L: Link> Sends<L> {
     /// Defers a send for which the receiver has no room.
     #[cold]
     fn defer(&mut self, port: &mut Port<L>, to: PeerId, key: Key) {
-        if !self.rooms.is_unknown(to) {
+        if !self.rooms.is_unknown(to) || self.rooms.has_to_ask(to) {
             port.count(Counter::SendsDeferred, 1);
         }
         if let Some(send) = self.kept.send_mut(key) {
@@ -196,10 +196,15 @@ impl<L: Link> Sends<L> {
     }
 
     /// The receiver has told what room we have.
-    pub(super) fn begin_with_room(&mut self, port: &mut Port<L>, peer: PeerId) {
-        self.release_deferred(port, peer);
+    fn begin_with_room(&mut self, port: &mut Port<L>, peer: PeerId) {
+        self.go_on_with_room(port, peer);
         // Only now there are sends for which it has no room.
         port.count(Counter::SendsDeferred, self.rooms.deferred(peer) as u64);
+    }
+
+    /// Sends leave as far as the receiver has room for them, and it is shown the others.
+    pub(super) fn go_on_with_room(&mut self, port: &mut Port<L>, peer: PeerId) {
+        self.release_deferred(port, peer);
         self.notify(port, peer);
     }
 
@@ -210,8 +215,9 @@ impl<L: Link> Sends<L> {
         }
         match self.rooms.learn_again(port, peer) {
             true => self.begin_with_room(port, peer),
-            // It may have said that one has to ask.
-            false => self.rooms.ask(port, peer),
+            // It may have said that we have to ask, which we have not done.
+            false if self.rooms.is_outside(peer) => self.rooms.ask(port, peer),
+            false => {}
         }
     }
 }

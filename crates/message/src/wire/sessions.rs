@@ -41,6 +41,8 @@ pub(crate) struct Granted {
     pub(crate) told: u32,
     /// Bytes that are free of the sender's own window; 0: it may show its sends, and no more.
     pub(crate) room: u32,
+    /// Whether there is a window at all: the last session has none.
+    pub(crate) has_window: bool,
 }
 
 impl Head for Granted {
@@ -51,12 +53,13 @@ impl Head for Granted {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.header(self.room.into(), self.told);
+        writer.header(u64::from(self.room) | u64::from(self.has_window) << 32, self.told);
     }
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(0)?;
-        Some(Granted { told: reader.aux, room: u32::try_from(reader.word).ok()? })
+        let (room, has_window) = (reader.word as u32, reader.word >> 32);
+        (has_window <= 1).then_some(Granted { told: reader.aux, room, has_window: has_window == 1 })
     }
 }
 

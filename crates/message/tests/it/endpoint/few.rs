@@ -157,3 +157,34 @@ fn a_peek_that_waits_makes_nobody_go_round() {
     world.resume(1);
     world.run_until("the peek has its answer", |world| world.is_done(peek));
 }
+
+/// A sender that has sent everything, and whose program makes no call any more, holds up nobody.
+#[test]
+fn a_sender_that_computes_has_given_its_turn_back() {
+    for seed in 1..10 {
+        let mut world = setup(4, 0, seed).build();
+        let first = world.receive(0).from(1).tagged(7).capacity(100).post();
+        let send = world.send(1).to(0).tagged(7).bytes(&pattern(1, 50)).post();
+        world.run_until("it has sent everything", |world| world.is_done(first) && world.is_done(send));
+        world.settle();
+        assert!(!world.endpoint(1).has_work_left());
+        world.pause(1);
+        let second = world.receive(0).from(2).tagged(7).capacity(100).post();
+        world.send(2).to(0).tagged(7).bytes(&pattern(2, 50)).post();
+        world.settle();
+        assert_eq!(world.bytes(second), pattern(2, 50));
+    }
+}
+
+/// The link could not say what the receiver tells its senders when the first operation was for it.
+#[test]
+fn a_remote_operation_waits_until_it_is_known_that_one_has_to_ask() {
+    let mut world = setup(4, 0, 2).build();
+    world.network().unknown_for = 3;
+    let memory = world.register(0, 1, &[7; 64], &[Access::Read, Access::Write]);
+    let place = world.place(1, 0, 1, 0);
+    let write = world.write(1, vec![(place, 8)], &[1; 8], None);
+    (0..10).for_each(|_| world.settle());
+    world.success(write);
+    assert_eq!((&memory.bytes()[..8], world.counter(0, Counter::Violations)), (&[1; 8][..], 0));
+}

@@ -63,9 +63,10 @@ fn setup() -> impl Strategy<Value = Setup> {
     let memory = prop::sample::select(&Memory::ALL[..]);
     // Accounts for one unanswered request, for two short ones or one long, for some, and without end.
     let window = prop::sample::select(&[Some(0), Some(4000), Some(30_000), None][..]);
-    (2..=5usize, scheme, slots, memory, window, any::<bool>(), any::<u64>()).prop_map(
-        |(nodes, scheme, (slots, credit_slots), memory, window, piggyback, seed)| {
-            let base = Setup { scheme, slots, credit_slots, memory, window, piggyback, ..Setup::new(nodes) };
+    let few = prop::sample::select(&[None, None, Some(0), Some(3000)][..]);
+    (2..=5usize, scheme, slots, memory, window, few, any::<bool>(), any::<u64>()).prop_map(
+        |(nodes, scheme, (slots, credit_slots), memory, window, few, piggyback, seed)| {
+            let base = Setup { scheme, slots, credit_slots, memory, window, few, piggyback, ..Setup::new(nodes) };
             Setup { scheduled: true, seed, ..base }
         },
     )

@@ -12,6 +12,14 @@ const STRIPE: usize = 9_000;
 /// Bytes of an operation: on both sides of one packet, of a piece of either size, and of the eager limit.
 const SIZES: [usize; 16] = [0, 1, 8, 32, 39, 40, 41, 79, 80, 81, 300, 1024, 2048, 4072, 4073, 9000];
 
+/// Runs until nothing moves, and a window that could not be told yet has been asked for often enough to be known.
+fn settle(world: &mut World) {
+    (0..=UNKNOWN_MOST).for_each(|_| world.settle());
+}
+
+/// How often a window is asked for before it is known, at most.
+const UNKNOWN_MOST: usize = 60;
+
 /// What must be true in the end.
 #[derive(Default)]
 struct Expected {
@@ -94,7 +102,7 @@ fn run(seed: u64) {
     let memory = Memory::ALL[random.below(Memory::ALL.len())];
     let base = Setup { scheme, slots, credit_slots, memory, operations: 1 << 20, ..Setup::new(nodes) };
     let mut world = Setup { scheduled: true, seed, uneven: Some(seed as usize), ..base }.build();
-    world.network().unknown_for = random.below(2) as u32 * random.below(60) as u32;
+    world.network().unknown_for = random.below(2) as u32 * random.below(UNKNOWN_MOST) as u32;
     let contents = vec![7; COUNT * STRIPE];
     let both = [Access::Read, Access::Write];
     let memories: Vec<_> = (0..nodes).map(|node| world.register(node, KEY, &contents, &both)).collect();
@@ -106,10 +114,10 @@ fn run(seed: u64) {
         }
     }
     if random.one_in(2) {
-        world.settle();
+        settle(&mut world);
     }
     expected.receive_late(&mut world);
-    world.settle();
+    settle(&mut world);
     for (node, offset, bytes) in &expected.written {
         assert!(
             memories[*node].bytes()[*offset..][..bytes.len()] == *bytes,

@@ -15,7 +15,7 @@ use tidegate_message::{
 };
 
 /// Steps after which a run that still moves is taken for one that never ends.
-const MOST_STEPS: usize = 200_000;
+const MOST_STEPS: usize = 3_000_000;
 /// What a buffer holds once its operation has completed; nobody may read it for data or change it any more.
 const SCRIBBLE: u8 = 0xdd;
 
