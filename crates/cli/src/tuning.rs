@@ -14,8 +14,8 @@ pub struct Tuning {
     #[arg(long, value_parser = scheme(), help_heading = "Flow control")]
     pub scheme: Option<SchemeName>,
 
-    /// Mailbox slots of 64 bytes for each other rank (with --peers for each peer), credit slots included [default: 64 while
-    /// the mailbox takes 256 KiB to 1 MiB, else more or fewer, at least 16; static: 64]
+    /// Mailbox slots of 64 bytes for each other rank (with --peers for each peer), credit slots included [default: 64
+    /// while the mailbox takes 256 KiB to 1 MiB, else more or fewer, at least 16; static: 64]
     #[arg(long, value_name = "N", value_parser = value_of("slots"), help_heading = "Flow control")]
     pub slots: Option<String>,
 

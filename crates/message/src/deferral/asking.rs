@@ -128,12 +128,13 @@ impl Rooms {
         &self.leaving
     }
 
-    /// Whether the receiver wants the session back and has been shown everything, or it is a turn and we have nothing more
-    /// to send; then we send nothing more. `waiting`: requests of ours wait for it; `unanswered`: some are not answered.
+    /// Whether the receiver wants the session back and has been shown everything, or it is a turn and we have nothing
+    /// more to send; then we send nothing more. `waiting`: requests of ours wait for it; `unanswered`: some are not
+    /// answered.
     pub(crate) fn has_shown_all(&mut self, to: PeerId, waiting: bool, unanswered: bool) -> bool {
         let Some(towards) = self.peers.get_mut(to) else { return false };
         let is_over = match towards.standing {
-            Standing::Leaving => !(waiting && !towards.has_requested) && towards.has_shown_all(),
+            Standing::Leaving => (!waiting || towards.has_requested) && towards.has_shown_all(),
             // Our program may be silent from now on, and then we would not hear that others need the turn.
             Standing::Inside => towards.is_turn && !waiting && towards.deferred.is_none(),
             _ => false,

@@ -15,7 +15,8 @@
 //! as a violation, so the bound holds whatever peers do, under every scheme. What a peer makes us keep besides, because
 //! it does not take what we say, is bounded as well and belongs to the fixed part (`egress::backlog`, `rma::request`).
 //!
-//! Where receive memory is not enough for all senders to have windows at a time, they have them in turns ([`sessions`]).
+//! Where receive memory is not enough for all senders to have windows at a time, they have them in turns
+//! ([`sessions`]).
 //!
 //! A send that finds no room is *deferred* ([`rooms`]): it stays in its program's buffer, in order, and so do all later
 //! ones to that peer, until none is deferred. Rules, per pair of sender and receiver:

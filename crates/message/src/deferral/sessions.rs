@@ -17,11 +17,12 @@
 //! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
 //!   window not even these. From then on the sender has no room. Why: it goes on to others soon.
 //! - S3: a sender whose session is wanted back shows every send that it had when that was said, and says so when
-//!   nothing is open: no notice in doubt, no request unanswered. In its turn it says so unasked as soon as it has nothing
-//!   more to send, since its program may be silent from then on. Then it sends nothing more. The receiver queries it for
-//!   receives that were posted meanwhile (W5), and ends the session when it keeps nothing. All that was sent before has
-//!   come by then; if any of that is stored, the session goes on instead. After its end the sender has shown nothing.
-//!   Why: nothing is lost, a turn compares all sends with all receives, and both sides agree on what is dropped: nothing.
+//!   nothing is open: no notice in doubt, no request unanswered. In its turn it says so unasked as soon as it has
+//!   nothing more to send, since its program may be silent from then on. Then it sends nothing more. The receiver
+//!   queries it for receives that were posted meanwhile (W5), and ends the session when it keeps nothing. All that was
+//!   sent before has come by then; if any of that is stored, the session goes on instead. After its end the sender has
+//!   shown nothing. Why: nothing is lost, a turn compares all sends with all receives, and both sides agree on what is
+//!   dropped: nothing.
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
 //!   been posted with which its sends were not compared, or it has new ones. Why: a receive posted by then gets its
 //!   message after at most one turn of each; with nothing new there is nothing to do.

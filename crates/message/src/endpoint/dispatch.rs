@@ -175,11 +175,15 @@ impl<L: Link> Endpoint<L> {
 
     /// Fails if a message needs a session, and its sender has none.
     fn check_session(&self, from: PeerId, head: &Message) -> Handled {
-        let needs_one = match head {
-            Message::Write(_) | Message::Read(_) | Message::Atomic(_) => true,
-            Message::RequestToSend(_) | Message::Carried(_) | Message::DeferralNotice(_) => true,
-            _ => false,
-        };
+        let needs_one = matches!(
+            head,
+            Message::Write(_)
+                | Message::Read(_)
+                | Message::Atomic(_)
+                | Message::RequestToSend(_)
+                | Message::Carried(_)
+                | Message::DeferralNotice(_)
+        );
         if needs_one && !self.inbound.windows().has_session(from) { Err(Malformed) } else { Ok(()) }
     }
 

@@ -13,9 +13,9 @@ use tidegate_flow::PeerId;
 const LOOKS_MOST: usize = 16;
 
 impl<L: Link> Endpoint<L> {
-    /// A sender asks for a session, or has shown everything before we have its own back. What follows for others is done
-    /// when packets have been handled: now flow control may have a packet for them that has not left, which our notes
-    /// would have to wait for, and no credits would tell when it has.
+    /// A sender asks for a session, or has shown everything before we have its own back. What follows for others is
+    /// done when packets have been handled: now flow control may have a packet for them that has not left, which our
+    /// notes would have to wait for, and no credits would tell when it has.
     pub(super) fn handle_asking(&mut self, from: PeerId, asking: Asking) -> Handled {
         if self.inbound.sessions()?.handle(from, asking)? {
             self.inbound.update_window(&mut self.port, from);

@@ -232,3 +232,35 @@ impl Active {
         Event { kind: ticket.event, wanted, unsolicited, entry }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Engine;
+    use std::time::Duration;
+    use tidegate_message::EndpointConfig;
+    use tidegate_message::flow::{Config, SchemeName};
+
+    /// The least receive memory of an endpoint for 1,024 peers, and with how much all of them may send at a time, in
+    /// bytes.
+    fn for_1024_peers(slots: u32) -> (usize, usize) {
+        let config = EndpointConfig {
+            flow: Config::new(SchemeName::Dynamic, 1024, slots, 2),
+            eager_bytes: 2048,
+            operations: 64,
+            receive_memory: 0,
+            patience: Duration::ZERO,
+            packets_per_progress: 64,
+            bulk_bytes_per_progress: 1 << 20,
+        };
+        let for_all = Engine::receive_memory_for_all(&config).expect("a legal configuration");
+        (Engine::least_receive_memory(&config).expect("a legal configuration"), for_all)
+    }
+
+    #[test]
+    fn an_endpoint_for_1024_peers_with_16_slots_takes_2_mb_at_least() {
+        let (least, for_all) = for_1024_peers(16);
+        assert!(least <= 2_000_000 && for_all <= 4_850_000, "{least}, {for_all}");
+        // The mailbox is 1 MiB of it, and 4 MiB with 64 slots.
+        assert!(for_1024_peers(64).0 <= least + (3 << 20));
+    }
+}
