@@ -68,7 +68,10 @@ fn messages_of_anybody() {
 #[test]
 fn sends_that_come_while_their_senders_are_outside() {
     let sender = [send(2, 1, 0), Wait { of: 0 }, send(2, 1, 20)];
-    few(&SCHEMES[..1], &[&sender, &[send(2, 1, 0)], &[receive(0, 1), receive(1, 1), receive(0, 1)]]);
+    few(&SCHEMES[..1], &[&sender, &[], &[receive(0, 1), receive(0, 1)]]);
+    if everything() {
+        few(&SCHEMES[..1], &[&sender, &[send(2, 1, 0)], &[receive(0, 1), receive(1, 1), receive(0, 1)]]);
+    }
 }
 
 #[test]
@@ -114,7 +117,10 @@ fn senders_that_close() {
 #[test]
 fn both_directions() {
     let both = [send(2, 1, 0), receive(2, 1)];
-    few(&SCHEMES[..1], &[&both, &[send(2, 1, 0)], &[send(0, 1, 20), receive(1, 1), receive(0, 1)]]);
+    few(&SCHEMES[..1], &[&both, &[], &[send(0, 1, 20), receive(0, 1)]]);
+    if everything() {
+        few(&SCHEMES[..1], &[&both, &[send(2, 1, 0)], &[send(0, 1, 20), receive(1, 1), receive(0, 1)]]);
+    }
 }
 
 #[test]
