@@ -63,6 +63,10 @@ pub struct Tuning {
     #[arg(long, value_name = "N", value_parser = value_of("pool_most"), help_heading = "Posted buffers")]
     pub pool_most: Option<String>,
 
+    /// Mailbox slots of 64 bytes for all senders together: speculative [default: 4096]
+    #[arg(long, value_name = "N", value_parser = value_of("pool_slots"), help_heading = "Flow control")]
+    pub pool_slots: Option<String>,
+
     /// Largest message sent through the mailbox, in bytes; k and M mean 1024 and 1024² [default: 2k]
     #[arg(long, value_name = "BYTES", value_parser = value_of("eager_size"), help_heading = "Flow control")]
     pub eager_size: Option<String>,
@@ -208,6 +212,7 @@ impl Tuning {
         set("FI_TIDEGATE_RETRY_TIMER", self.retry_timer.clone());
         set("FI_TIDEGATE_POOL_FIRST", self.pool_first.clone());
         set("FI_TIDEGATE_POOL_MOST", self.pool_most.clone());
+        set("FI_TIDEGATE_POOL_SLOTS", self.pool_slots.clone());
         set("FI_TIDEGATE_EAGER_SIZE", self.eager_size.clone());
         set("FI_TIDEGATE_RX_MEMORY", self.rx_memory.clone());
         set("FI_TIDEGATE_PEERS", self.peers.clone());

@@ -32,7 +32,7 @@ pub enum Growth {
 /// What the user chooses. Which field means something depends on the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// Packets that a buffer holds. 37: a message of 2 KiB with its header of 16 bytes (L §5).
+    /// Packets that a buffer holds. 37: a message of 2 KiB with its header of 16 bytes (L §5). 1 where buffers are slots.
     pub packets: u32,
     /// Buffers that each connection has at the start; under `rnr` and `preposted` also at the end.
     pub per_connection: u32,
@@ -54,13 +54,15 @@ pub struct Buffers {
     pub pool_most: u32,
     /// `shared_window`: after so many refusals of one message its sender may have the pool's spare buffer.
     pub refusals_most: u32,
+    /// `speculative`: slots of the pool.
+    pub pool_slots: u32,
 }
 
 impl Buffers {
     /// The defaults of a scheme.
     pub const fn of(scheme: SchemeName) -> Self {
         Buffers {
-            packets: 37,
+            packets: if scheme.lends().is_pool_of_slots() { 1 } else { 37 },
             // L compares 100, which are enough, with 10 and 1; growing starts where table 2 says it did.
             per_connection: if scheme.lends().may_grow() { 1 } else { 100 },
             per_connection_most: 100,
@@ -71,6 +73,7 @@ impl Buffers {
             pool_first: 8,
             pool_most: 4096,
             refusals_most: 8,
+            pool_slots: 4096,
         }
     }
 
@@ -110,14 +113,16 @@ impl Buffers {
         let (timer_least, timer_most) = (micros(RETRY_TIMER_LEAST), micros(RETRY_TIMER_MOST));
         let most = u64::from(if scheme.lends().may_grow() { GROWN_BUFFERS_MOST } else { COUNT_MOST });
         let pool_most = u64::from(POOL_BUFFERS_MOST);
+        let packets_most = if scheme.lends().is_pool_of_slots() { 1 } else { BUFFER_PACKETS_MOST };
         let rules = [
-            (BufferField::Packets, self.packets.into(), 1, BUFFER_PACKETS_MOST.into()),
+            (BufferField::Packets, self.packets.into(), 1, packets_most.into()),
             (BufferField::PerConnection, self.per_connection.into(), 1, most),
             (BufferField::CreditThreshold, self.credit_threshold.into(), 1, most),
             (BufferField::RetryTimer, micros(self.retry_timer), timer_least, timer_most),
             (BufferField::PoolFirst, self.pool_first.into(), 1, self.pool_most.into()),
             (BufferField::PoolMost, self.pool_most.into(), 1, pool_most),
             (BufferField::RefusalsMost, self.refusals_most.into(), 1, u32::MAX.into()),
+            (BufferField::PoolSlots, self.pool_slots.into(), 1, crate::MAILBOX_SLOTS_MAX.into()),
         ];
         let of_growing = [
             (BufferField::PerConnectionMost, self.per_connection_most.into(), least, most),
@@ -165,6 +170,8 @@ pub enum BufferField {
     PoolMost,
     /// [`Buffers::refusals_most`].
     RefusalsMost,
+    /// [`Buffers::pool_slots`].
+    PoolSlots,
 }
 
 impl BufferField {
@@ -180,6 +187,7 @@ impl BufferField {
             BufferField::PoolFirst => "pool_first",
             BufferField::PoolMost => "pool_most",
             BufferField::RefusalsMost => "refusals_most",
+            BufferField::PoolSlots => "pool_slots",
         }
     }
 

@@ -240,6 +240,7 @@ impl Config {
         let (peers, buffers) = (u64::from(self.peers), &self.buffers);
         match self.scheme.lends() {
             ReceiverResource::PoolBuffers => (buffers.pool_bound().into(), BufferField::PoolMost),
+            ReceiverResource::PoolSlots => (buffers.pool_slots.into(), BufferField::PoolSlots),
             ReceiverResource::GrowingBuffers => {
                 (peers * u64::from(buffers.per_connection_most), BufferField::PerConnectionMost)
             }

@@ -13,6 +13,8 @@
 //! * `scheme/preposted.rs`: posted buffers for each connection, and a credit for each (L §4.2);
 //! * `scheme/growing.rs`: the same, and connections get more buffers while they need them (L §4.3);
 //! * `scheme/shared_window.rs`: one pool of posted buffers for all, as large as bursts have shown it to need (A §3);
+//! * `scheme/speculative.rs`: one pool of slots for all, who send at once; what finds no slot is invited when there is
+//!   room (our own);
 //! * `scheme/refuse_third.rs`: for tests, every third packet is refused and tried again after a time.
 //!
 //! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the
@@ -45,7 +47,7 @@ mod time;
 mod unaccounted;
 mod violation;
 
-pub use adapter::{Arrived, Posting, ReceiveQueues, SendQueue};
+pub use adapter::{Arrived, Posting, ReceiveQueues, SendQueue, SlotPool, Speculation, WINDOW_MOST};
 pub use buffers::{
     BUFFER_BYTES_MOST, BUFFER_PACKETS_MOST, BufferField, Buffers, GROWN_BUFFERS_MOST, Growth, POOL_BUFFERS_MOST,
     RETRY_TIMER_LEAST, RETRY_TIMER_MOST, UnfitBuffers,

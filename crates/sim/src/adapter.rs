@@ -22,22 +22,57 @@
 //! in the process's link). If there is none, a refusal goes back through the network, and the rest of the message and
 //! those behind it are dropped as they come.
 //!
+//! # One pool of slots
+//!
+//! Under `speculative` each packet has a slot of its own ([`Speculation`], [`SlotPool`](tidegate_flow::SlotPool)), and
+//! there is no timer. A process's packets go into the network as they do without an adapter, which keeps a copy of each
+//! until it is accepted. What is refused or beyond the window, and what its process writes for the same receiver
+//! afterwards, waits in the adapter. Refusals, invitations and acknowledgements are packets; the last packet of a
+//! message is acknowledged, and others where the sender's window wants that.
+//!
 //! What is simpler than hardware: that a message was accepted, and how many buffers are left, is known to its sender's
-//! adapter at once, without an acknowledgement that takes time and bandwidth (InfiniBand joins many into one packet).
+//! adapter at once, but for a pool of slots, without an acknowledgement that takes time and bandwidth (InfiniBand joins
+//! many into one packet).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use tidegate_flow::{Arrived, Header, PacketKind, SendQueue};
+use tidegate_flow::{Arrived, Header, PacketKind, SendQueue, Speculation};
 
-use crate::flight::{Flight, Label, NodeId, Rank};
+use crate::flight::{Flight, Label, Labelled, NodeId, Rank};
 use crate::parcel::{Body, Parcel};
 
-/// Bytes of payload of a refusal: which message.
-const REFUSAL_BYTES: usize = 4;
+/// Bytes of payload of a refusal, an invitation or an acknowledgement: which message.
+const ANSWER_BYTES: usize = 4;
 
 /// From which process to which.
 type Pair = (Rank, Rank);
+
+/// From where to where something is said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub from: NodeId,
+    pub to: NodeId,
+    pub source: Rank,
+    pub destination: Rank,
+}
+
+impl Way {
+    /// Back to where a packet has come from.
+    pub fn back(flight: &Flight) -> Self {
+        Way { from: flight.to, to: flight.from, source: flight.destination, destination: flight.source }
+    }
+}
+
+/// A connection into a pool of slots, as its sender.
+#[derive(Debug)]
+struct Speculating {
+    /// The receiver's node.
+    node: NodeId,
+    queue: Speculation<Parcel>,
+    /// Whether it is among those that take turns.
+    has_turn: bool,
+}
 
 /// A message that is being sent.
 #[derive(Debug)]
@@ -104,10 +139,12 @@ pub(crate) struct Adapter {
     sending: HashMap<Pair, Sending>,
     /// The connections that have something to send.
     turns: VecDeque<Pair>,
-    /// Refusals that have not left.
-    refusals: VecDeque<Flight>,
+    /// What is to be said to other adapters and has not left.
+    answers: VecDeque<Flight>,
     /// What became of the message that is coming in, by its receiver and its sender.
     arriving: HashMap<Pair, Arrived>,
+    /// Connections into pools of slots.
+    speculating: HashMap<Pair, Speculating>,
 }
 
 impl Adapter {
@@ -117,8 +154,9 @@ impl Adapter {
             first_credits: credits.unwrap_or(u32::MAX),
             sending: HashMap::new(),
             turns: VecDeque::new(),
-            refusals: VecDeque::new(),
+            answers: VecDeque::new(),
             arriving: HashMap::new(),
+            speculating: HashMap::new(),
         }
     }
 
@@ -142,8 +180,38 @@ impl Adapter {
         }
     }
 
+    /// Whether a packet of a process may go into the network now, to a pool of slots, and with which number. `None`:
+    /// it has to wait behind others, and the adapter is to [keep](Self::keep) it.
+    /// The second of what is returned: whether it wants an answer.
+    pub fn number_of_next(&self, flight: &Flight) -> Option<(u32, bool)> {
+        match self.speculating.get(&(flight.source, flight.destination)) {
+            Some(Speculating { queue, .. }) => queue.number_of_next().map(|number| (number, queue.wants_answer())),
+            None => Some((0, false)),
+        }
+    }
+
+    /// A packet for a pool of slots waits here until it is accepted. `is_gone`: it has gone into the network.
+    pub fn keep(&mut self, flight: &Flight, is_gone: bool) {
+        let pair = (flight.source, flight.destination);
+        let new = || Speculating { node: flight.to, queue: Speculation::default(), has_turn: false };
+        let queue = &mut self.speculating.entry(pair).or_insert_with(new).queue;
+        queue.push(flight.parcel);
+        if is_gone {
+            queue.note_sent();
+        } else {
+            self.give_turn(pair);
+        }
+    }
+
     /// A connection that has something to send takes turns with the others. Returns whether it did not before.
     fn give_turn(&mut self, pair: Pair) -> bool {
+        if let Some(connection) = self.speculating.get_mut(&pair)
+            && connection.queue.next_to_send().is_some()
+            && !std::mem::replace(&mut connection.has_turn, true)
+        {
+            self.turns.push_back(pair);
+            return true;
+        }
         if let Some(connection) = self.sending.get_mut(&pair)
             && connection.next().is_some()
             && !std::mem::replace(&mut connection.has_turn, true)
@@ -156,15 +224,20 @@ impl Adapter {
 
     /// Whether there is something to send.
     pub fn has_work(&self) -> bool {
-        !self.refusals.is_empty() || !self.turns.is_empty()
+        !self.answers.is_empty() || !self.turns.is_empty()
     }
 
-    /// The next packet of this node, `id`. Refusals go first.
+    /// The next packet of this node, `id`. Answers go first.
     pub fn next(&self, id: NodeId) -> Option<Flight> {
-        if let Some(&refusal) = self.refusals.front() {
-            return Some(refusal);
+        if let Some(&answer) = self.answers.front() {
+            return Some(answer);
         }
         let &(source, destination) = self.turns.front()?;
+        if let Some(connection) = self.speculating.get(&(source, destination)) {
+            let (number, behind, &parcel) = connection.queue.next_to_send()?;
+            let label = Label::slot(number, behind, connection.queue.wants_answer());
+            return Some(Flight { parcel, from: id, to: connection.node, source, destination, bulk_bytes: 0, label });
+        }
         let connection = self.sending.get(&(source, destination))?;
         let (parcel, number, is_first) = connection.next()?;
         let label = Label::packet(number, is_first);
@@ -173,10 +246,14 @@ impl Adapter {
 
     /// The network has taken that packet.
     pub fn note_sent(&mut self) {
-        if self.refusals.pop_front().is_some() {
+        if self.answers.pop_front().is_some() {
             return;
         }
         let Some(pair) = self.turns.pop_front() else { return };
+        if let Some(connection) = self.speculating.get_mut(&pair) {
+            connection.queue.note_sent();
+            connection.has_turn = false;
+        }
         if let Some(connection) = self.sending.get_mut(&pair) {
             connection.note_sent();
             connection.has_turn = false;
@@ -232,20 +309,50 @@ impl Adapter {
 
     /// Sends back that a message was refused.
     pub fn refuse(&mut self, flight: &Flight, number: u32) {
-        let header = Header::new(PacketKind::Data, REFUSAL_BYTES, 0);
-        self.refusals.push_back(Flight {
-            parcel: Parcel { header, body: Body::ZEROS },
-            from: flight.to,
-            to: flight.from,
-            source: flight.destination,
-            destination: flight.source,
-            bulk_bytes: 0,
-            label: Label::refusal(number),
-        });
+        self.say(Way::back(flight), Label::refusal(number));
+    }
+
+    /// Sends a packet of the adapter's own.
+    pub fn say(&mut self, way: Way, label: Label) {
+        let Way { from, to, source, destination } = way;
+        let header = Header::new(PacketKind::Data, ANSWER_BYTES, 0);
+        let parcel = Parcel { header, body: Body::ZEROS };
+        self.answers.push_back(Flight { parcel, from, to, source, destination, bulk_bytes: 0, label });
+    }
+
+    /// A packet was accepted into a pool of slots, and all `before` it: its sender is told.
+    pub fn acknowledge(&mut self, flight: &Flight, before: u32) {
+        self.say(Way::back(flight), Label::acknowledgement(before));
+    }
+
+    /// Another adapter has said something of packets of ours for a pool of slots. Returns whether the connection can
+    /// send more now.
+    pub fn handle_answer(&mut self, pair: Pair, answer: Labelled) -> bool {
+        let Some(connection) = self.speculating.get_mut(&pair) else { return false };
+        let queue = &mut connection.queue;
+        match answer {
+            Labelled::Refusal { number } => {
+                if queue.handle_refused(Label::whole(number, queue.first())) && std::mem::take(&mut connection.has_turn)
+                {
+                    self.turns.retain(|&other| other != pair);
+                }
+            }
+            Labelled::Invitation { slots } => queue.handle_invited(slots),
+            Labelled::Acknowledgement { before } => {
+                queue.handle_accepted(Label::whole(before, queue.first()));
+            }
+            Labelled::Plain | Labelled::Slot { .. } | Labelled::Message { .. } => {}
+        }
+        self.give_turn(pair)
     }
 
     /// Messages that no receiver has accepted.
     pub fn unaccepted(&self) -> usize {
+        let slots: usize = self.speculating.values().map(|connection| connection.queue.len()).sum();
+        slots + self.of_buffers()
+    }
+
+    fn of_buffers(&self) -> usize {
         self.sending.values().map(|connection| connection.queue.len() + connection.written.len()).sum()
     }
 }

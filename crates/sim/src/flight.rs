@@ -37,17 +37,25 @@ pub struct Label(u32);
 pub(crate) enum Labelled {
     /// Nothing.
     Plain,
+    /// A packet of this number for a pool of slots, with so many behind it, perhaps to be acknowledged.
+    Slot { number: u32, behind: u32, wants_answer: bool },
     /// The packet belongs to the message of this number, and perhaps begins it.
     Message { number: u32, is_first: bool },
     /// The packet says that the message of this number was refused.
     Refusal { number: u32 },
+    /// The packet says that so many slots are kept for what was refused.
+    Invitation { slots: u32 },
+    /// The packet says that all packets before this number were accepted.
+    Acknowledgement { before: u32 },
 }
 
 impl Label {
     /// Nothing.
     pub const NONE: Label = Label(0);
     /// Numbers of messages begin anew after so many.
-    const NUMBERS: u32 = 1 << 30;
+    const NUMBERS: u32 = 1 << 29;
+    /// So do those of packets for a pool of slots; the other bits say how many are behind.
+    const SLOTS: u32 = 1 << 20;
 
     pub(crate) fn packet(number: u32, is_first: bool) -> Label {
         Label(((1 + u32::from(is_first)) * Label::NUMBERS) + number % Label::NUMBERS)
@@ -57,12 +65,41 @@ impl Label {
         Label(3 * Label::NUMBERS + number % Label::NUMBERS)
     }
 
+    pub(crate) fn invitation(slots: u32) -> Label {
+        Label(4 * Label::NUMBERS + slots.min(Label::NUMBERS - 1))
+    }
+
+    pub(crate) fn acknowledgement(before: u32) -> Label {
+        Label(5 * Label::NUMBERS + before % Label::SLOTS)
+    }
+
+    pub(crate) fn slot(number: u32, behind: u32, wants_answer: bool) -> Label {
+        let behind = behind.min(Label::NUMBERS / Label::SLOTS - 1);
+        Label((6 + u32::from(wants_answer)) * Label::NUMBERS + behind * Label::SLOTS + number % Label::SLOTS)
+    }
+
+    /// The number of a packet for a pool of slots, of which a label says the lower bits, and that is not far from
+    /// another.
+    pub(crate) fn whole(number: u32, near: u32) -> u32 {
+        let ahead = number.wrapping_sub(near) % Label::SLOTS;
+        match ahead < Label::SLOTS / 2 {
+            true => near.wrapping_add(ahead),
+            false => near.wrapping_add(ahead).wrapping_sub(Label::SLOTS),
+        }
+    }
+
     #[inline]
     pub(crate) fn read(self) -> Labelled {
         let number = self.0 % Label::NUMBERS;
         match self.0 / Label::NUMBERS {
             0 => Labelled::Plain,
             3 => Labelled::Refusal { number },
+            4 => Labelled::Invitation { slots: number },
+            5 => Labelled::Acknowledgement { before: number },
+            kind @ (6 | 7) => {
+                let (number, behind) = (number % Label::SLOTS, number / Label::SLOTS);
+                Labelled::Slot { number, behind, wants_answer: kind == 7 }
+            }
             kind => Labelled::Message { number, is_first: kind == 2 },
         }
     }

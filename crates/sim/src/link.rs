@@ -311,7 +311,14 @@ impl SimLink {
     fn control_cost(&self, header: Header, writes: bool) -> Time {
         let cost = &self.costs.cost;
         match (header.kind(), self.costs.lends, writes) {
-            (_, ReceiverResource::Nothing | ReceiverResource::Buffers | ReceiverResource::PoolBuffers, _) => Time::ZERO,
+            (
+                _,
+                ReceiverResource::Nothing
+                | ReceiverResource::Buffers
+                | ReceiverResource::PoolBuffers
+                | ReceiverResource::PoolSlots,
+                _,
+            ) => Time::ZERO,
             (_, ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers, _)
                 if !header.is_last_in_buffer() =>
             {
@@ -428,6 +435,9 @@ impl Link for SimLink {
         }
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().retrieved(source, self.me, &packet);
+        }
+        if let Some(posted) = &mut self.posted {
+            posted.note_retrieved(self.clock);
         }
         let source = self.admit_peer(source)?;
         packet.header = packet.header.published(0, source);

@@ -14,11 +14,15 @@ pub(crate) struct Posted {
     queues: ReceiveQueues,
     /// What the process has done with buffers, running ahead, and when.
     ahead: VecDeque<(Time, Posting)>,
+    /// In a pool of slots: when it has retrieved packets, running ahead.
+    retrieved: VecDeque<Time>,
+    /// When somebody is to be invited to a pool of slots, if that is scheduled.
+    pub(crate) invites_at: Time,
 }
 
 impl Posted {
     pub(crate) fn new(queues: ReceiveQueues) -> Self {
-        Posted { queues, ahead: VecDeque::new() }
+        Posted { queues, ahead: VecDeque::new(), retrieved: VecDeque::new(), invites_at: Time::NEVER }
     }
 
     /// The process does something with its buffers, at its own time: its adapter knows of it then. What the event of a
@@ -30,11 +34,32 @@ impl Posted {
         }
     }
 
+    /// The process retrieves a packet, at its own time.
+    #[inline]
+    pub(crate) fn note_retrieved(&mut self, clock: Time) {
+        if self.queues.slots().is_some() {
+            self.retrieved.push_back(clock);
+        }
+    }
+
+    /// When so many slots of a pool will be free that somebody is invited, as far as the process has run ahead.
+    pub(crate) fn next_invitation(&self) -> Option<Time> {
+        let missing = self.queues.slots()?.missing()?;
+        self.retrieved.get(missing.checked_sub(1)? as usize).copied()
+    }
+
     /// The buffers as they are at this moment.
     pub(crate) fn at(&mut self, now: Time) -> &mut ReceiveQueues {
         while let Some((_, posting)) = self.ahead.front().filter(|(at, _)| *at <= now).copied() {
             self.ahead.pop_front();
             self.queues.post(posting);
+        }
+        let retrieved = self.retrieved.iter().take_while(|at| **at <= now).count();
+        if retrieved > 0 {
+            self.retrieved.drain(..retrieved);
+            if let Some(slots) = self.queues.slots_mut() {
+                slots.note_retrieved(retrieved as u32);
+            }
         }
         &mut self.queues
     }
@@ -53,6 +78,12 @@ impl Posted {
     pub(crate) fn pool(&self, peers: u32) -> (u32, u32) {
         let free = self.queues.posted(PeerId(0)) + u32::from(self.queues.has_spare());
         (free, (0..peers).map(|peer| self.queues.taken(PeerId(peer))).sum())
+    }
+
+    /// In a pool of slots: those that hold packets which are in the mailbox, when all that the process has done is
+    /// known.
+    pub(crate) fn slots_filled(&self) -> Option<u32> {
+        Some(self.queues.slots()?.filled() - self.retrieved.len() as u32)
     }
 
     /// All buffers, of `peers` peers or in the pool, free or full.

@@ -50,6 +50,8 @@ enum Event {
     Timeout(u32),
     /// The retry timer of the connection has run out that was refused first.
     Retry,
+    /// A process's pool has slots for a sender that was refused.
+    Invite(u32),
 }
 
 /// What is scheduled for a process. It lies apart from the process, because whatever arrives for a process that is busy
@@ -284,6 +286,7 @@ impl Simulation {
                 self.rouse(now, rank as usize);
             }
             Event::Retry => self.retry(now),
+            Event::Invite(rank) => self.handle_invitation(now, Rank(rank)),
         }
     }
 
@@ -400,6 +403,9 @@ impl Simulation {
         }
         if serve_at < Time::NEVER {
             self.wake_node(now, home, serve_at);
+        }
+        if self.posts_buffers() {
+            self.schedule_invitation(rank);
         }
     }
 

@@ -125,8 +125,9 @@ pub struct PlanArguments {
 impl PlanArguments {
     /// The schemes, those first that are preferred where memories are alike.
     pub fn schemes(&self) -> Vec<SchemeName> {
-        const USUAL: [SchemeName; 6] = [
+        const USUAL: [SchemeName; 7] = [
             SchemeName::Dynamic,
+            SchemeName::Speculative,
             SchemeName::Static,
             SchemeName::Preposted,
             SchemeName::Growing,

@@ -19,6 +19,8 @@ pub enum Knob {
     BuffersMost,
     /// `--pool-most`.
     PoolMost,
+    /// `--pool-slots`.
+    PoolSlots,
 }
 
 /// The defaults of the library that a machine file may change ([flow] eager, credit_slots).
@@ -35,6 +37,8 @@ const SLOTS: [u32; 24] =
 const BEGINNINGS: [u32; 3] = [1, 2, 4];
 const BUFFERS: [u32; 22] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128, 192, 256, 512];
 const POOL: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096];
+const POOL_SLOTS: [u32; 22] =
+    [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16384, 32768, 65536];
 
 impl Knob {
     /// That of a scheme.
@@ -42,6 +46,7 @@ impl Knob {
         match scheme.lends() {
             ReceiverResource::GrowingBuffers => Knob::BuffersMost,
             ReceiverResource::PoolBuffers => Knob::PoolMost,
+            ReceiverResource::PoolSlots => Knob::PoolSlots,
             ReceiverResource::Buffers | ReceiverResource::CreditedBuffers => Knob::Buffers,
             ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => Knob::Slots,
         }
@@ -54,6 +59,7 @@ impl Knob {
             Knob::Buffers => "--buffers",
             Knob::BuffersMost => "--buffers-most",
             Knob::PoolMost => "--pool-most",
+            Knob::PoolSlots => "--pool-slots",
         }
     }
 
@@ -68,6 +74,7 @@ impl Knob {
             Knob::Slots => &SLOTS,
             Knob::Buffers | Knob::BuffersMost => &BUFFERS,
             Knob::PoolMost => &POOL,
+            Knob::PoolSlots => &POOL_SLOTS,
         }
     }
 }
@@ -125,6 +132,7 @@ impl Setting {
             Knob::Slots => return None,
             Knob::Buffers => Buffers { per_connection: self.amount, ..usual },
             Knob::BuffersMost => Buffers { per_connection: self.first, per_connection_most: self.amount, ..usual },
+            Knob::PoolSlots => Buffers { pool_slots: self.amount, ..usual },
             Knob::PoolMost => Buffers { pool_first: POOL_FIRST.min(self.amount), pool_most: self.amount, ..usual },
         })
     }
@@ -161,6 +169,7 @@ impl Setting {
             Knob::Buffers | Knob::BuffersMost if amount == 1 => "1 buffer".to_owned(),
             Knob::Buffers | Knob::BuffersMost => format!("{amount} buffers"),
             Knob::PoolMost => format!("pool of {amount}"),
+            Knob::PoolSlots => format!("pool of {amount} slots"),
         }
     }
 

@@ -152,12 +152,16 @@ fn endpoint(rank: u32, config: &SimulationConfig, program: &str) -> EndpointFact
         }
         FlowChoice::Posted { scheme, buffers, piggyback } => {
             (facts.scheme, facts.piggyback) = (scheme.name().to_owned(), piggyback);
+            let (pool_first, pool_most) = match scheme.lends().is_pool_of_slots() {
+                true => (buffers.pool_slots, buffers.pool_slots),
+                false => (buffers.pool_first, buffers.pool_most),
+            };
             facts.posted = Some(Posted {
                 packets: buffers.packets,
                 each: buffers.per_connection,
                 most: buffers.per_connection_most,
-                pool_first: buffers.pool_first,
-                pool_most: buffers.pool_most,
+                pool_first,
+                pool_most,
             });
         }
     }

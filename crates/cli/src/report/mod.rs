@@ -84,6 +84,7 @@ pub fn lends(scheme: SchemeName, slots_per_peer: u32, credit_slots: u32, posted:
         return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
     };
     let many = match scheme.lends() {
+        ReceiverResource::PoolSlots => return format!("{pool_most} slots for all peers"),
         ReceiverResource::PoolBuffers if pool_first == pool_most => {
             format!("{pool_first} posted buffers for all peers")
         }

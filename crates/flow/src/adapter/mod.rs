@@ -22,7 +22,11 @@
 
 mod receive;
 mod send;
+mod slot_pool;
 mod spare;
+mod speculation;
 
 pub use receive::{Arrived, Posting, ReceiveQueues};
 pub use send::SendQueue;
+pub use slot_pool::SlotPool;
+pub use speculation::{Speculation, WINDOW_MOST};

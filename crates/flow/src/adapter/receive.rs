@@ -4,9 +4,12 @@
 //! InfiniBand's shared receive queue does. So that nobody is refused for ever there, it has one buffer more than its
 //! window, which only those get who were refused `refusals_most` times: [`Spare`], a rule beyond the paper.
 //!
+//! Where buffers are the slots of one pool ([`SlotPool`]), nobody is refused again and again: who was refused is invited.
+//!
 //! Invariants: posted + taken = the buffers that the scheme has asked for, per connection; in a pool posted ≤ window
 //! and posted + spare + taken ≤ bound.
 
+use super::slot_pool::SlotPool;
 use super::spare::Spare;
 use crate::buffers::limit_of;
 use crate::{Buffers, Initial, PeerId, Peers, ReceiverResource, SchemeName};
@@ -171,23 +174,28 @@ impl Pool {
 pub struct ReceiveQueues {
     connections: Peers<Connection>,
     pool: Option<Pool>,
+    slots: Option<SlotPool>,
 }
 
 impl ReceiveQueues {
     /// The buffers posted at the start, for `peers` peers; `None`: the scheme posts none.
     pub fn new(scheme: SchemeName, peers: u32, buffers: &Buffers) -> Option<Self> {
-        let (per_connection, pool) = match scheme.lends() {
+        let (per_connection, pool, slots) = match scheme.lends() {
             ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
-                (buffers.per_connection, None)
+                (buffers.per_connection, None, None)
             }
-            ReceiverResource::PoolBuffers => (0, Some(Pool::new(buffers))),
+            ReceiverResource::PoolBuffers => (0, Some(Pool::new(buffers)), None),
+            ReceiverResource::PoolSlots => (0, None, Some(SlotPool::new(peers, buffers.pool_slots))),
             ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => return None,
         };
-        Some(ReceiveQueues { connections: Peers::new(peers, per_connection), pool })
+        Some(ReceiveQueues { connections: Peers::new(peers, per_connection), pool, slots })
     }
 
     /// Takes a buffer for a message of `from`, if one is posted. Returns whether.
     pub fn take(&mut self, from: PeerId) -> bool {
+        if let Some(slots) = &mut self.slots {
+            return slots.take(from, 0);
+        }
         let connection = self.connections.of(from);
         let has_taken = match &mut self.pool {
             Some(pool) => pool.take(from, connection),
@@ -203,6 +211,9 @@ impl ReceiveQueues {
 
     /// The message of this number has come from `from`.
     pub fn handle_arrival(&mut self, from: PeerId, number: u32) -> Arrived {
+        if let Some(slots) = &mut self.slots {
+            return slots.handle_arrival(from, number, 0);
+        }
         if self.connections.of(from).expected != number {
             return Arrived::Dropped;
         }
@@ -248,6 +259,9 @@ impl ReceiveQueues {
 
     /// A peer is gone, and all its messages were processed: what it took and never filled is posted again.
     pub fn forget(&mut self, peer: PeerId) {
+        if let Some(slots) = &mut self.slots {
+            return slots.forget(peer);
+        }
         let taken = self.connections.forget(peer).map_or(0, |connection| connection.taken);
         if let Some(pool) = &mut self.pool {
             pool.return_taken(taken);
@@ -255,8 +269,21 @@ impl ReceiveQueues {
         }
     }
 
+    /// The pool of slots, where buffers are that.
+    pub fn slots(&self) -> Option<&SlotPool> {
+        self.slots.as_ref()
+    }
+
+    /// The pool of slots, to tell what was retrieved and to ask who is invited.
+    pub fn slots_mut(&mut self) -> Option<&mut SlotPool> {
+        self.slots.as_mut()
+    }
+
     /// Buffers posted: for messages of this peer, or in the pool.
     pub fn posted(&self, peer: PeerId) -> u32 {
+        if let Some(slots) = &self.slots {
+            return slots.free();
+        }
         match &self.pool {
             Some(pool) => pool.posted,
             None => self.connections.get(peer).map_or(*self.connections.config(), |connection| connection.posted),

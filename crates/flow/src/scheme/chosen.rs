@@ -4,13 +4,14 @@ use super::interface::Scheme;
 #[cfg(debug_assertions)]
 use super::refuse_third;
 use super::table::{SchemeName, table};
-use super::{dynamic, growing, none, preposted, rnr, shared_window, static_credits};
+use super::{dynamic, growing, none, preposted, rnr, shared_window, speculative, static_credits};
 use crate::{Config, Regions};
 
 macro_rules! chosen {
     ($dollar:tt
         offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
         offered with buffers { $($buf_name:ident $buf_word:literal, $buf_scheme:ty, $buf_lends:ident, $buf_help:literal;)+ }
+        offered with a pool { $($pool_name:ident $pool_word:literal, $pool_scheme:ty, $pool_lends:ident, $pool_help:literal;)+ }
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
         /// The scheme chosen. Which one is said in a byte of its own: each packet asks six times, and where the
@@ -22,6 +23,7 @@ macro_rules! chosen {
         #[allow(clippy::large_enum_variant, reason = "an endpoint has one, and each call reads it")]
         pub(crate) enum Chosen {
             $($name($scheme),)+
+            $($pool_name($pool_scheme),)+
             Other(Other),
         }
 
@@ -37,6 +39,7 @@ macro_rules! chosen {
             pub(crate) fn new(config: &Config, regions: Regions) -> Self {
                 match config.scheme {
                     $(SchemeName::$name => Chosen::$name(Scheme::new(config, regions)),)+
+                    $(SchemeName::$pool_name => Chosen::$pool_name(Scheme::new(config, regions)),)+
                     $(#[cfg(debug_assertions)] SchemeName::$test_name => Chosen::Other(Other::$test_name(Scheme::new(config, regions))),)+
                     $(SchemeName::$buf_name => Chosen::Other(Other::$buf_name(Scheme::new(config, regions))),)+
                 }
@@ -45,6 +48,7 @@ macro_rules! chosen {
             pub(crate) fn name(&self) -> SchemeName {
                 match self {
                     $(Chosen::$name(_) => SchemeName::$name,)+
+                    $(Chosen::$pool_name(_) => SchemeName::$pool_name,)+
                     $(#[cfg(debug_assertions)] Chosen::Other(Other::$test_name(_)) => SchemeName::$test_name,)+
                     $(Chosen::Other(Other::$buf_name(_)) => SchemeName::$buf_name,)+
                 }
@@ -56,6 +60,7 @@ macro_rules! chosen {
             ($chosen:expr, $method:ident($dollar($argument:expr),*)) => {
                 match $chosen {
                     $(Chosen::$name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
+                    $(Chosen::$pool_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                     Chosen::Other(other) => out_of_line(|| match other {
                         $(#[cfg(debug_assertions)] Other::$test_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                         $(Other::$buf_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+

@@ -11,5 +11,6 @@ mod preposted;
 mod refuse_third;
 mod rnr;
 mod shared_window;
+mod speculative;
 mod static_credits;
 pub(crate) mod table;

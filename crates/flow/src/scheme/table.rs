@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 /// One row per scheme: `variant "name", type in this folder, what it lends, "help"`, handed to a macro that makes
 /// something of them. Those `offered` show in help and errors; of these, those `with buffers` are called out of line
-/// (see `chosen.rs`). Those `for tests` are not in what is released.
+/// (see `chosen.rs`), and those `with a pool` lend slots to no sender in particular. Those `for tests` are not in what is
+/// released.
 macro_rules! table {
     ($make:ident) => {
         $make! { $
@@ -22,6 +23,10 @@ macro_rules! table {
                     "the same, and connections whose messages have to wait get more buffers";
                 SharedWindow "shared_window", shared_window::SharedWindow, PoolBuffers,
                     "posted buffers in one pool, as many as bursts have shown to be needed";
+            }
+            offered with a pool {
+                Speculative "speculative", speculative::Speculative, PoolSlots,
+                    "one pool of slots for all senders, who send at once; what finds no slot stays where it is until it is invited";
             }
             for tests {
                 RefuseThird "refuse_third", refuse_third::RefuseThird, Nothing,
@@ -51,12 +56,15 @@ pub enum ReceiverResource {
     GrowingBuffers,
     /// One pool of buffers to all senders.
     PoolBuffers,
+    /// One pool of slots to all senders: buffers that hold a packet each. Whoever finds none is invited when there are
+    /// some.
+    PoolSlots,
 }
 
 impl ReceiverResource {
     /// Whether receivers post buffers that hold a message each, instead of lending slots.
     pub const fn posts_buffers(self) -> bool {
-        self.is_pool() || self.is_of_connections()
+        self.is_pool() || self.is_of_connections() || self.is_pool_of_slots()
     }
 
     /// Whether each connection has posted buffers of its own.
@@ -69,6 +77,11 @@ impl ReceiverResource {
         matches!(self, ReceiverResource::PoolBuffers)
     }
 
+    /// Whether all senders share one pool of slots.
+    pub const fn is_pool_of_slots(self) -> bool {
+        matches!(self, ReceiverResource::PoolSlots)
+    }
+
     /// Whether connections begin with few posted buffers and get more.
     pub const fn may_grow(self) -> bool {
         matches!(self, ReceiverResource::GrowingBuffers)
@@ -76,7 +89,13 @@ impl ReceiverResource {
 
     /// Whether packets of credits return what receivers lend.
     pub const fn has_credits(self) -> bool {
-        !matches!(self, ReceiverResource::Nothing | ReceiverResource::Buffers | ReceiverResource::PoolBuffers)
+        !matches!(
+            self,
+            ReceiverResource::Nothing
+                | ReceiverResource::Buffers
+                | ReceiverResource::PoolBuffers
+                | ReceiverResource::PoolSlots
+        )
     }
 }
 
@@ -89,6 +108,7 @@ macro_rules! names {
     ($dollar:tt
         offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
         offered with buffers { $($buf_name:ident $buf_word:literal, $buf_scheme:ty, $buf_lends:ident, $buf_help:literal;)+ }
+        offered with a pool { $($pool_name:ident $pool_word:literal, $pool_scheme:ty, $pool_lends:ident, $pool_help:literal;)+ }
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
         /// A scheme by its short name.
@@ -96,6 +116,7 @@ macro_rules! names {
         pub enum SchemeName {
             $(#[doc = $help] $name,)+
             $(#[doc = $buf_help] $buf_name,)+
+            $(#[doc = $pool_help] $pool_name,)+
             $(#[cfg(debug_assertions)] #[doc = $test_help] $test_name,)+
         }
 
@@ -103,18 +124,21 @@ macro_rules! names {
             /// Every scheme, the simplest first, those for tests last. The place in this list is the scheme's number
             /// in files.
             pub const ALL: &[SchemeName] =
-                &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+ $(#[cfg(debug_assertions)] SchemeName::$test_name,)+];
+                &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+ $(SchemeName::$pool_name,)+ $(#[cfg(debug_assertions)] SchemeName::$test_name,)+];
             /// Those whose receivers lend slots, or nothing.
             pub const WITHOUT_BUFFERS: &[SchemeName] =
                 &[$(SchemeName::$name,)+ $(#[cfg(debug_assertions)] SchemeName::$test_name,)+];
             /// Those whose receivers post buffers.
             pub const WITH_BUFFERS: &[SchemeName] = &[$(SchemeName::$buf_name,)+];
+            /// Those whose receivers have one pool of slots.
+            pub const WITH_A_POOL: &[SchemeName] = &[$(SchemeName::$pool_name,)+];
             /// Those that users choose from.
-            pub const OFFERED: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+];
+            pub const OFFERED: &[SchemeName] =
+                &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+ $(SchemeName::$pool_name,)+];
             /// "one of …": the schemes that users choose from, for help and errors.
-            pub const CHOICES: &str = names!(@words $($word,)+ $($buf_word),+);
+            pub const CHOICES: &str = names!(@words $($word,)+ $($buf_word,)+ $($pool_word),+);
             /// The help of each that is offered.
-            pub const HELP: &str = names!(@helps $($word $help,)+ $($buf_word $buf_help),+);
+            pub const HELP: &str = names!(@helps $($word $help,)+ $($buf_word $buf_help,)+ $($pool_word $pool_help),+);
 
             /// The short name, as users write it.
             pub const fn name(self) -> &'static str {
@@ -122,6 +146,7 @@ macro_rules! names {
                     $(SchemeName::$name => $word,)+
                     $(#[cfg(debug_assertions)] SchemeName::$test_name => $test_word,)+
                     $(SchemeName::$buf_name => $buf_word,)+
+                    $(SchemeName::$pool_name => $pool_word,)+
                 }
             }
 
@@ -131,6 +156,7 @@ macro_rules! names {
                     $(SchemeName::$name => $help,)+
                     $(#[cfg(debug_assertions)] SchemeName::$test_name => $test_help,)+
                     $(SchemeName::$buf_name => $buf_help,)+
+                    $(SchemeName::$pool_name => $pool_help,)+
                 }
             }
 
@@ -140,6 +166,7 @@ macro_rules! names {
                     $(SchemeName::$name => ReceiverResource::$lends,)+
                     $(#[cfg(debug_assertions)] SchemeName::$test_name => ReceiverResource::$test_lends,)+
                     $(SchemeName::$buf_name => ReceiverResource::$buf_lends,)+
+                    $(SchemeName::$pool_name => ReceiverResource::$pool_lends,)+
                 }
             }
         }

@@ -29,6 +29,7 @@ const fn variable_of(field: BufferField) -> &'static str {
         BufferField::RetryTimer => "FI_TIDEGATE_RETRY_TIMER",
         BufferField::PoolFirst => "FI_TIDEGATE_POOL_FIRST",
         BufferField::PoolMost => "FI_TIDEGATE_POOL_MOST",
+        BufferField::PoolSlots => "FI_TIDEGATE_POOL_SLOTS",
         BufferField::QuietAfter => "FI_TIDEGATE_QUIET_AFTER",
         // That is not for users to set (why: `adapter/spare.rs` in `tidegate-flow`).
         BufferField::RefusalsMost => field.name(),

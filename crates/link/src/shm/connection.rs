@@ -184,7 +184,10 @@ impl Connection {
 fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
     let buffers = &flow.buffers;
     match flow.scheme.lends() {
-        ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => None,
+        ReceiverResource::Nothing
+        | ReceiverResource::FixedSlots
+        | ReceiverResource::MovingSlots
+        | ReceiverResource::PoolSlots => None,
         ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
             // SAFETY: the caller keeps what is returned in the value that owns the segment.
             Some(unsafe { Taker::of_connection(segment.table().posted(place), buffers.per_connection) })

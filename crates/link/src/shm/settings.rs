@@ -44,7 +44,9 @@ impl Sizes {
                 Sizes::Buffers { packets: buffers.packets, each: buffers.per_connection, most }
             }
             // A pool is its owner's affair.
-            ReceiverResource::PoolBuffers => Sizes::Buffers { packets: buffers.packets, each: 0, most: 0 },
+            ReceiverResource::PoolBuffers | ReceiverResource::PoolSlots => {
+                Sizes::Buffers { packets: buffers.packets, each: 0, most: 0 }
+            }
         }
     }
 

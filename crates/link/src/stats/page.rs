@@ -166,11 +166,16 @@ impl StatsPage {
         self.describe(Word::Chosen, config.chosen.word());
         if flow.scheme.lends().posts_buffers() {
             let buffers = &flow.buffers;
+            let is_of_slots = flow.scheme.lends().is_pool_of_slots();
+            let (first, most) = match is_of_slots {
+                true => (buffers.pool_slots, buffers.pool_slots),
+                false => (buffers.pool_first, buffers.pool_most),
+            };
             self.describe(Word::BufferPackets, buffers.packets.into());
             self.describe(Word::Buffers, buffers.per_connection.into());
             self.describe(Word::BuffersMost, buffers.per_connection_most.into());
-            self.describe(Word::PoolFirst, buffers.pool_first.into());
-            self.describe(Word::PoolMost, buffers.pool_most.into());
+            self.describe(Word::PoolFirst, first.into());
+            self.describe(Word::PoolMost, most.into());
         }
         let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.describe(Word::Endpoint, endpoint);

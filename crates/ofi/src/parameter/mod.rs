@@ -97,6 +97,7 @@ pub struct BufferSettings {
     retry_timer: Option<Duration>,
     pool_first: Option<u32>,
     pool_most: Option<u32>,
+    pool_slots: Option<u32>,
 }
 
 impl BufferSettings {
@@ -117,6 +118,7 @@ impl BufferSettings {
             retry_timer: milliseconds(&RETRY_TIMER, get(&RETRY_TIMER), timer)?,
             pool_first: number(&POOL_FIRST, get(&POOL_FIRST), 1..=POOL_BUFFERS_MOST)?,
             pool_most: number(&POOL_MOST, get(&POOL_MOST), 1..=POOL_BUFFERS_MOST)?,
+            pool_slots: number(&POOL_SLOTS, get(&POOL_SLOTS), 1..=POOL_SLOTS_MOST)?,
         })
     }
 
@@ -126,7 +128,11 @@ impl BufferSettings {
         let each = self.each.unwrap_or(usual.per_connection);
         let packets = |bytes: usize| Buffers::packets_of(bytes as u32);
         Buffers {
-            packets: self.bytes.map_or(usual.packets, packets),
+            packets: match self.bytes {
+                // There buffers are slots, whatever is said of others.
+                Some(bytes) if !scheme.lends().is_pool_of_slots() => packets(bytes),
+                _ => usual.packets,
+            },
             per_connection: each,
             per_connection_most: self.most.unwrap_or(usual.per_connection_most.max(each)),
             credit_threshold: self.credit_threshold.unwrap_or(usual.credit_threshold),
@@ -135,6 +141,7 @@ impl BufferSettings {
             retry_timer: self.retry_timer.unwrap_or(usual.retry_timer),
             pool_first: self.pool_first.unwrap_or(usual.pool_first.min(self.pool_most.unwrap_or(u32::MAX))),
             pool_most: self.pool_most.unwrap_or(usual.pool_most.max(self.pool_first.unwrap_or(0))),
+            pool_slots: self.pool_slots.unwrap_or(usual.pool_slots),
             ..usual
         }
     }
@@ -199,6 +206,8 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
     Settings::each(|asked| (asked == name).then(|| value.into())).map(|_| ())
 }
 
+/// The most slots of a pool: 1 GiB.
+const POOL_SLOTS_MOST: u32 = 1 << 24;
 /// The most chunks that may be under way: as many reads a network is opened for.
 const CHUNKS_MOST_MOST: u32 = 1024;
 
@@ -328,7 +337,7 @@ mod tests {
         let said = with("scheme", "fast").unwrap_err();
         assert_eq!(
             said,
-            "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic, rnr, preposted, growing, shared_window (default: dynamic)"
+            "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic, rnr, preposted, growing, shared_window, speculative (default: dynamic)"
         );
         for (name, value) in [
             ("buffers", "0"),
@@ -346,6 +355,8 @@ mod tests {
             ("quiet_after", "soon"),
             ("pool_first", "0"),
             ("pool_most", "524289"),
+            ("pool_slots", "0"),
+            ("pool_slots", "16777217"),
             ("slots", "-1"),
             ("slots", "many"),
             ("credit_slots", "-1"),

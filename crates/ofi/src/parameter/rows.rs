@@ -94,6 +94,12 @@ pub(super) const POOL_MOST: Parameter = Parameter {
     help: "With scheme shared_window: how many it posts at most. While messages wait to be taken out there may be twice as many; one \
            more is for senders that were refused often",
 };
+pub(super) const POOL_SLOTS: Parameter = Parameter {
+    name: "pool_slots",
+    default: "4096",
+    allowed: "a number of slots from 1 to 16777216",
+    help: "With scheme speculative: how many mailbox slots of 64 bytes a receiver has for all senders together",
+};
 pub(super) const EAGER_SIZE: Parameter = Parameter {
     name: "eager_size",
     default: "2k",
@@ -215,7 +221,7 @@ pub(super) const PORTS: Parameter = Parameter {
     help: "The ports at which the network between hosts listens, one for each endpoint of a host: what a firewall has to let in",
 };
 
-pub(super) const TABLE: [&Parameter; 30] = [
+pub(super) const TABLE: [&Parameter; 31] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -229,6 +235,7 @@ pub(super) const TABLE: [&Parameter; 30] = [
     &RETRY_TIMER,
     &POOL_FIRST,
     &POOL_MOST,
+    &POOL_SLOTS,
     &EAGER_SIZE,
     &RX_MEMORY,
     &PEERS,

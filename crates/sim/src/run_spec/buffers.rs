@@ -20,6 +20,7 @@ pub struct BufferFields {
     pub pool_first: Option<u32>,
     pub pool_most: Option<u32>,
     pub refusals_most: Option<u32>,
+    pub pool_slots: Option<u32>,
 }
 
 impl BufferFields {
@@ -30,7 +31,7 @@ impl BufferFields {
         let each = self.each.unwrap_or(usual.per_connection);
         // What is not said gives way to what is, as in the library.
         Buffers {
-            packets: self.packets.unwrap_or(usual.packets),
+            packets: if scheme.lends().is_pool_of_slots() { 1 } else { self.packets.unwrap_or(usual.packets) },
             per_connection: each,
             per_connection_most: self.most.unwrap_or(usual.per_connection_most.max(each)),
             credit_threshold: self.credit_threshold.unwrap_or(usual.credit_threshold),
@@ -40,6 +41,7 @@ impl BufferFields {
             pool_first: self.pool_first.unwrap_or(usual.pool_first.min(self.pool_most.unwrap_or(u32::MAX))),
             pool_most: self.pool_most.unwrap_or(usual.pool_most.max(self.pool_first.unwrap_or(0))),
             refusals_most: self.refusals_most.unwrap_or(usual.refusals_most),
+            pool_slots: self.pool_slots.unwrap_or(usual.pool_slots),
         }
     }
 }

@@ -144,8 +144,8 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "cost" "local_bandwidth" "" "Rate of the copies within a node" => |d, t| d.config.cost.local_bandwidth = rate(t)?;
 
     "flow" "scheme" "dynamic"
-        "none, static or dynamic; rnr, preposted, growing or shared_window, whose receivers post buffers; all as under \
-         MPI; or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
+        "none, static or dynamic; rnr, preposted, growing or shared_window, whose receivers post buffers; speculative, \
+         whose slots are for all; all as under MPI; or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
     "flow" "slots_per_peer" "64"
         "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
     "flow" "credit_slots" "2" "Of those, slots for credit packets" => |d, t| d.credit_slots = positive(t)?;
@@ -183,9 +183,12 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "flow" "refusals_most" ""
         "With shared_window: after how many refusals of a message its sender may have the spare buffer, or never; without it \
          8" => |d, t| d.buffers.refusals_most = Some(buffers::refusals(t)?);
+    "flow" "pool_slots" ""
+        "With speculative: slots of a mailbox, for all peers; without it 4096" =>
+            |d, t| d.buffers.pool_slots = Some(number(t)?);
     "flow" "memory" ""
-        "Receive memory for a process: as many slots or buffers as fit; instead of slots_per_peer, buffers, buffers_most \
-         and pool_most. With growing, `buffers` says how many a connection has at the start" =>
+        "Receive memory for a process: as many slots or buffers as fit; instead of slots_per_peer, buffers, buffers_most, \
+         pool_most and pool_slots. With growing, `buffers` says how many a connection has at the start" =>
             |d, t| d.memory = Some(bytes(t)?);
     "flow" "adapter_credits" "true"
         "With rnr, preposted and growing: whether a sender's interface learns how many buffers a connection has left, and \

@@ -130,7 +130,7 @@ impl Draft for JobDraft {
         let is_growing = matches!(scenario.config.flow, FlowChoice::Posted { scheme, .. } if scheme.lends().may_grow());
         match (field.section, field.name) {
             ("workload", name) => scenario.work.heeds(name),
-            ("flow", "slots_per_peer" | "buffers_most" | "pool_most") => !scenario.is_fitted,
+            ("flow", "slots_per_peer" | "buffers_most" | "pool_most" | "pool_slots") => !scenario.is_fitted,
             ("flow", "buffers") => !scenario.is_fitted || is_growing,
             _ => true,
         }

@@ -29,7 +29,9 @@ impl Wishes<'_> {
     /// If the scheme needs more: the refusal says how much.
     pub fn fitted(&self, peers: u32, bytes: u64) -> Result<FlowChoice, Refusal> {
         let peers = peers.max(1);
-        let found = if self.scheme.lends().is_pool() {
+        let found = if self.scheme.lends().is_pool_of_slots() {
+            self.pool_of_slots(bytes)
+        } else if self.scheme.lends().is_pool() {
             self.pool(bytes)
         } else if self.scheme.lends().posts_buffers() {
             self.connections(peers, bytes)
@@ -55,6 +57,14 @@ impl Wishes<'_> {
             return Err(u64::from(Buffers { pool_most: 1, ..usual }.pool_bound()) * bytes_of(usual));
         }
         Ok(self.posted(Buffers { pool_first: usual.pool_first.min(pool_most), pool_most, ..usual }))
+    }
+
+    /// A slot is a packet, whoever sends it.
+    fn pool_of_slots(&self, bytes: u64) -> Result<FlowChoice, u64> {
+        match whole(bytes / SLOT_BYTES) {
+            0 => Err(SLOT_BYTES),
+            pool_slots => Ok(self.posted(Buffers { pool_slots, ..self.buffers.of(self.scheme) })),
+        }
     }
 
     /// Each connection has as many buffers as there are; one that grows begins with fewer.

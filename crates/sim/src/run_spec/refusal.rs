@@ -46,6 +46,7 @@ const fn buffer_field(field: BufferField) -> &'static str {
         BufferField::PoolFirst => "[flow] pool_first",
         BufferField::PoolMost => "[flow] pool_most",
         BufferField::RefusalsMost => "[flow] refusals_most",
+        BufferField::PoolSlots => "[flow] pool_slots",
     }
 }
 

@@ -7,7 +7,7 @@ use crate::buffer::Part;
 use crate::bulk::BulkPacket;
 use crate::config::{BlockedSender, FlowChoice};
 use crate::cost::time_of;
-use crate::flight::{Flight, Rank};
+use crate::flight::{Flight, Label, Rank};
 use crate::link::{Transfer, TransferRequest};
 use crate::node::Direction;
 use tidegate_message::RemoteMemory;
@@ -61,13 +61,20 @@ impl Simulation {
             _ if is_adapter => self.adapters[index].next(id),
             _ => node.next_flight(source),
         };
-        let Some(flight) = next else {
+        let Some(mut flight) = next else {
             self.nodes[index].pass_turn(place, Time::NEVER);
             return true;
         };
-        if self.posts_buffers() && !is_bulk && !is_adapter {
-            self.hand_to_adapter(now, index, (place, source), &flight);
-            return true;
+        let is_kept = self.posts_buffers() && !is_bulk && !is_adapter;
+        if is_kept {
+            let number = self.is_pool_of_slots().then(|| self.adapters[index].number_of_next(&flight)).flatten();
+            let Some((number, wants_answer)) = number else {
+                self.hand_to_adapter(now, index, (place, source), &flight);
+                return true;
+            };
+            // One packet is with the interface, the others of its train behind it.
+            let behind = self.nodes[index].train(source).map_or(0, |train| train.packets.saturating_sub(1));
+            flight.label = Label::slot(number, behind, wants_answer);
         }
         let queue = &mut self.queue;
         if self.network.inject(now, &flight, &mut |at, event| queue.schedule(at, Event::Network(event))).is_err() {
@@ -85,7 +92,10 @@ impl Simulation {
             self.adapters[index].note_sent();
             node.pass_turn(place, if self.adapters[index].has_work() { now } else { Time::NEVER });
         } else {
-            let next = match node.take_packet(source) {
+            if is_kept {
+                self.adapters[index].keep(&flight, true);
+            }
+            let next = match self.nodes[index].take_packet(source) {
                 Some(ready) => ready,
                 None => self.next_train(now, index, source),
             };

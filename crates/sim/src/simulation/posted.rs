@@ -1,12 +1,13 @@
 //! Posted buffers: how packets go by way of the nodes' adapters, under schemes whose receivers post buffers.
 
-use tidegate_flow::Arrived;
+use tidegate_flow::{Arrived, SlotPool};
 
 use super::{Event, Schedule, Simulation};
 use crate::Time;
+use crate::adapter::Way;
 use crate::checker::{Holder, Ledger};
 use crate::config::FlowChoice;
-use crate::flight::{Flight, Labelled};
+use crate::flight::{Flight, Label, Labelled, Rank};
 use crate::outcome::PostedBuffers;
 use crate::process::Process;
 
@@ -29,7 +30,11 @@ impl Simulation {
             None => self.next_train(now, index, source),
         };
         self.nodes[index].pass_turn(place, next);
-        self.adapters[index].take(flight.source, flight.destination, flight.to, flight.parcel);
+        if self.is_pool_of_slots() {
+            self.adapters[index].keep(flight, false);
+        } else {
+            self.adapters[index].take(flight.source, flight.destination, flight.to, flight.parcel);
+        }
         self.offer_adapter(now, index);
     }
 
@@ -45,6 +50,13 @@ impl Simulation {
     pub(super) fn receive_by_adapter(&mut self, now: Time, index: usize, flight: &Flight) {
         match flight.label.read() {
             Labelled::Plain => {}
+            answer @ (Labelled::Acknowledgement { .. } | Labelled::Invitation { .. }) => {
+                self.handle_answer(now, index, flight, answer);
+            }
+            Labelled::Slot { number, behind, wants_answer } => {
+                let wants_answer = wants_answer || flight.parcel.header.is_last_in_buffer();
+                self.take_slot(now, index, flight, (number, behind, wants_answer));
+            }
             Labelled::Refusal { number } => self.handle_refusal(now, index, flight, number),
             Labelled::Message { number, is_first } => {
                 let arrived = is_first.then(|| self.take_buffer(now, flight, number)).flatten();
@@ -53,7 +65,10 @@ impl Simulation {
                     self.offer_adapter(now, index);
                 }
                 if self.adapters[index].sort(flight, arrived) == Arrived::Accepted {
-                    self.deliver(now, flight, number);
+                    if flight.parcel.header.is_last_in_buffer() {
+                        self.acknowledge(now, flight, number);
+                    }
+                    self.deliver(now, flight);
                 }
             }
         }
@@ -74,12 +89,98 @@ impl Simulation {
         Some(arrived)
     }
 
-    /// A packet of a message that has a buffer.
-    fn deliver(&mut self, now: Time, flight: &Flight, number: u32) {
-        let rank = flight.destination.0 as usize;
-        if flight.parcel.header.is_last_in_buffer() {
-            self.acknowledge(now, flight, number);
+    /// A packet for a pool of slots takes one, if there is one.
+    fn take_slot(
+        &mut self,
+        now: Time,
+        index: usize,
+        flight: &Flight,
+        (number, behind, wants_answer): (u32, u32, bool),
+    ) {
+        let rank = flight.destination;
+        let link = self.processes[rank.0 as usize].endpoint.link_mut();
+        let Some(peer) = link.admit_peer(flight.source) else { return };
+        let Some(slots) = link.posted.as_mut().and_then(|posted| posted.at(now).slots_mut()) else { return };
+        let number = Label::whole(number, slots.expected(peer));
+        let arrived = slots.handle_arrival(peer, number, behind);
+        let is_told = match arrived {
+            Arrived::Accepted => {
+                self.deliver(now, flight);
+                if wants_answer {
+                    self.adapters[index].acknowledge(flight, number.wrapping_add(1));
+                }
+                wants_answer
+            }
+            Arrived::Refused => {
+                self.adapters[index].refuse(flight, number);
+                true
+            }
+            Arrived::Dropped => false,
+        };
+        if is_told {
+            self.offer_adapter(now, index);
         }
+        // What has come free by now may be for others.
+        self.invite(now, rank);
+    }
+
+    /// The receiver's adapter has said something of packets for its pool of slots.
+    fn handle_answer(&mut self, now: Time, index: usize, flight: &Flight, answer: Labelled) {
+        let pair = (flight.destination, flight.source);
+        if let Labelled::Refusal { .. } = answer {
+            self.processes[pair.0.0 as usize].endpoint.link_mut().note_refusal(pair.1);
+        }
+        if self.adapters[index].handle_answer(pair, answer) {
+            self.offer_adapter(now, index);
+        }
+    }
+
+    /// Whether buffers are the slots of a pool.
+    #[inline]
+    pub(super) fn is_pool_of_slots(&self) -> bool {
+        matches!(self.config.flow, FlowChoice::Posted { scheme, .. } if scheme.lends().is_pool_of_slots())
+    }
+
+    /// Invites those for whom a process's pool has slots at this moment, and schedules when it will have some for the
+    /// next, as far as the process has run ahead.
+    pub(super) fn invite(&mut self, now: Time, rank: Rank) {
+        let home = self.home(rank);
+        loop {
+            let link = self.processes[rank.0 as usize].endpoint.link_mut();
+            let Some(posted) = &mut link.posted else { return };
+            let invited = posted.at(now).slots_mut().and_then(SlotPool::poll_invitation);
+            let Some((peer, slots)) = invited else { break };
+            let destination = link.rank(peer);
+            let way = Way { from: home, to: self.home(destination), source: rank, destination };
+            self.adapters[home.0 as usize].say(way, Label::invitation(slots));
+            self.offer_adapter(now, home.0 as usize);
+            self.wake_node(now, home.0 as usize, now);
+        }
+        self.schedule_invitation(rank);
+    }
+
+    /// A process has retrieved packets: somebody may be invited when that moment has come.
+    pub(super) fn schedule_invitation(&mut self, rank: Rank) {
+        let Some(posted) = &mut self.processes[rank.0 as usize].endpoint.link_mut().posted else { return };
+        if let Some(at) = posted.next_invitation()
+            && at < posted.invites_at
+        {
+            posted.invites_at = at;
+            self.queue.schedule(at, Event::Invite(rank.0));
+        }
+    }
+
+    /// The moment has come at which somebody is invited.
+    pub(super) fn handle_invitation(&mut self, now: Time, rank: Rank) {
+        if let Some(posted) = &mut self.processes[rank.0 as usize].endpoint.link_mut().posted {
+            posted.invites_at = Time::NEVER;
+        }
+        self.invite(now, rank);
+    }
+
+    /// A packet of a message that has a buffer.
+    fn deliver(&mut self, now: Time, flight: &Flight) {
+        let rank = flight.destination.0 as usize;
         if !self.has_room(rank) {
             self.note_full(flight.destination);
         }
@@ -106,7 +207,7 @@ impl Simulation {
     /// With how many credits each adapter's connections begin, if adapters have credits at all.
     pub(super) fn adapter_credits(&self) -> Option<u32> {
         match self.config.flow {
-            FlowChoice::Posted { scheme, buffers, .. } if !scheme.lends().is_pool() => {
+            FlowChoice::Posted { scheme, buffers, .. } if scheme.lends().is_of_connections() => {
                 self.config.adapter_credits.then_some(buffers.per_connection)
             }
             _ => None,
@@ -115,6 +216,9 @@ impl Simulation {
 
     /// A refusal has come back to the sender's node.
     fn handle_refusal(&mut self, now: Time, index: usize, flight: &Flight, number: u32) {
+        if self.is_pool_of_slots() {
+            return self.handle_answer(now, index, flight, Labelled::Refusal { number });
+        }
         let FlowChoice::Posted { buffers, .. } = self.config.flow else { return };
         let (sender, receiver) = (flight.destination, flight.source);
         self.processes[sender.0 as usize].endpoint.link_mut().note_refusal(receiver);
@@ -147,7 +251,15 @@ impl Simulation {
     pub(super) fn check_buffers(&self, holders: &[Holder], ledger: &mut Ledger) {
         let FlowChoice::Posted { scheme, buffers, .. } = self.config.flow else { return };
         for (holder, process) in holders.iter().zip(&self.processes) {
-            let Some(posted) = &process.endpoint.link().posted else { continue };
+            let link = process.endpoint.link();
+            let Some(posted) = &link.posted else { continue };
+            if let Some(filled) = posted.slots_filled() {
+                if filled as usize != link.mailbox.len() {
+                    let (rank, packets) = (holder.rank, link.mailbox.len());
+                    ledger.report(format!("{rank} has {filled} slots filled and {packets} packets in its mailbox"));
+                }
+                continue;
+            }
             if scheme.lends().is_pool() {
                 let (free, full) = posted.pool(holder.ranks.len() as u32);
                 // The spare buffer is none of the window's.
@@ -171,7 +283,10 @@ impl Simulation {
 
     /// The buffers that a process has posted.
     pub(super) fn posted_by(&self, process: &Process) -> PostedBuffers {
-        let FlowChoice::Posted { scheme, .. } = self.config.flow else { return PostedBuffers::default() };
+        let FlowChoice::Posted { scheme, buffers, .. } = self.config.flow else { return PostedBuffers::default() };
+        if scheme.lends().is_pool_of_slots() {
+            return PostedBuffers { most: buffers.pool_slots, all: buffers.pool_slots };
+        }
         let peers = self.config.peers.unwrap_or(u32::MAX).min(self.config.size() - 1);
         let posted = process.endpoint.link().posted.as_ref();
         posted.map_or_else(PostedBuffers::default, |posted| posted.count(peers, scheme.lends().is_pool()))

@@ -1,0 +1,223 @@
+//! [`SlotPool`]: one pool of slots for all senders, and who is invited when one finds none (`speculative`, whose file
+//! says why).
+//!
+//! Whoever has a packet sends it. A packet that finds no slot free is refused and stays with its sender, which sends
+//! nothing more until it is *invited*; the pool remembers it: it is *marked*. As slots come free they are *kept* for
+//! marked senders in the order of their marks, and each is invited once as many are kept for it as it has use for.
+//!
+//! * **How many.** Each packet says how many its sender has behind it, so a refused one says how many slots it wants.
+//!   At most half of the pool is kept for one sender at a time. Less is not kept, unless it
+//!   wants less: an invitation for each slot that comes free would be a packet of control for each packet of data.
+//! * **Order.** Packets are numbered; only the one that is expected next is looked at, and all others are dropped. So
+//!   what was on its way behind a refused packet, and arrives after the invitation, changes nothing.
+//! * **Nobody starves.** While a sender is marked, no slot that comes free goes to one that is not. Marks are served in
+//!   order; who is refused again, because it had more than was kept for it, stands behind the others.
+//! * **No slot for control.** Marks are here, and refusals and invitations are told beside the mailbox.
+//! * **No idle slots.** A sender that was invited and does not come has slots that nobody can use.
+//!   [`revoke`](SlotPool::revoke) takes them back: what it sends then is judged like any packet. Whoever carries the
+//!   scheme decides after how long; where senders' adapters answer by themselves there is no need.
+//!
+//! Invariants: free + kept + filled = size; kept is the sum over senders; a sender is marked or has slots kept for it,
+//! or neither, never both; while one is marked, fewer are free than the first of them waits for.
+
+use super::receive::Arrived;
+use crate::{PeerId, Peers};
+use std::collections::VecDeque;
+
+/// What is known of a sender that has sent something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Sender {
+    /// The number of the packet that is expected next.
+    expected: u32,
+    /// The packets that it is known to wait with: it is marked, unless this is 0.
+    wanted: u32,
+    /// Slots kept for it.
+    kept: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SlotPool {
+    size: u32,
+    /// Slots with packets that were not retrieved.
+    filled: u32,
+    /// Slots that are kept for those who were invited.
+    kept: u32,
+    senders: Peers<Sender>,
+    /// Who waits, in order.
+    marked: VecDeque<PeerId>,
+    /// Whose invitation was not told yet, and how many slots are kept.
+    to_invite: VecDeque<(PeerId, u32)>,
+    /// For whom slots are kept, the oldest invitation first.
+    holders: VecDeque<PeerId>,
+}
+
+impl SlotPool {
+    /// A pool of so many slots, at least one, for so many peers.
+    pub fn new(peers: u32, size: u32) -> Self {
+        SlotPool {
+            size: size.max(1),
+            filled: 0,
+            kept: 0,
+            senders: Peers::new(peers, ()),
+            marked: VecDeque::new(),
+            to_invite: VecDeque::new(),
+            holders: VecDeque::new(),
+        }
+    }
+
+    /// Slots that anybody may take.
+    pub fn free(&self) -> u32 {
+        self.size - self.filled - self.kept
+    }
+
+    /// Slots with packets that were not retrieved.
+    pub fn filled(&self) -> u32 {
+        self.filled
+    }
+
+    /// Slots that are kept for this sender.
+    pub fn kept_for(&self, peer: PeerId) -> u32 {
+        self.senders.get(peer).map_or(0, |sender| sender.kept)
+    }
+
+    /// Whether this sender waits for an invitation.
+    pub fn is_marked(&self, peer: PeerId) -> bool {
+        self.senders.get(peer).is_some_and(|sender| sender.wanted > 0)
+    }
+
+    /// Whether some sender waits for an invitation, and slots are kept for others: these are to be
+    /// [taken back](Self::revoke) when that lasts.
+    pub fn may_revoke(&self) -> bool {
+        !self.marked.is_empty() && self.kept > 0
+    }
+
+    /// How many more slots have to come free before the sender that has waited longest is invited; `None`: none waits.
+    pub fn missing(&self) -> Option<u32> {
+        let &first = self.marked.front()?;
+        let wanted = self.senders.get(first).map_or(0, |sender| sender.wanted.min(self.most()));
+        Some(wanted.saturating_sub(self.free()))
+    }
+
+    /// Most slots that are kept for one sender.
+    fn most(&self) -> u32 {
+        (self.size / 2).max(1)
+    }
+
+    /// Takes a slot for the next packet of `from`, if there is one for it. Else the sender is marked, with this packet
+    /// and those `behind` it.
+    pub fn take(&mut self, from: PeerId, behind: u32) -> bool {
+        let is_free = self.free() > 0 && self.marked.is_empty();
+        let sender = self.senders.of(from);
+        if sender.kept > 0 {
+            sender.kept -= 1;
+            let is_last = sender.kept == 0;
+            self.kept -= 1;
+            if is_last {
+                self.end_holding(from);
+            }
+        } else if !is_free {
+            if sender.wanted == 0 {
+                sender.wanted = behind.saturating_add(1);
+                self.marked.push_back(from);
+                self.invite();
+            }
+            return false;
+        }
+        self.filled += 1;
+        true
+    }
+
+    /// The packet of this number has come from `from`, which has so many `behind` it.
+    pub fn handle_arrival(&mut self, from: PeerId, number: u32, behind: u32) -> Arrived {
+        let sender = self.senders.of(from);
+        let ahead = number.wrapping_sub(sender.expected);
+        if sender.wanted > 0 {
+            // It was sent before the refusal was known: so many it waits with.
+            if ahead < u32::MAX / 2 {
+                sender.wanted = sender.wanted.max(ahead.saturating_add(behind).saturating_add(1));
+            }
+            return Arrived::Dropped;
+        }
+        if ahead != 0 {
+            return Arrived::Dropped;
+        }
+        if !self.take(from, behind) {
+            return Arrived::Refused;
+        }
+        let sender = self.senders.of(from);
+        sender.expected = sender.expected.wrapping_add(1);
+        Arrived::Accepted
+    }
+
+    /// The number of the packet of this sender that is expected next: all before it were accepted.
+    pub fn expected(&self, peer: PeerId) -> u32 {
+        self.senders.get(peer).map_or(0, |sender| sender.expected)
+    }
+
+    /// So many packets were retrieved: their slots are free.
+    pub fn note_retrieved(&mut self, slots: u32) {
+        self.filled -= slots.min(self.filled);
+        self.invite();
+    }
+
+    /// Keeps slots for those who are marked, as far as they go.
+    fn invite(&mut self) {
+        while let Some(&peer) = self.marked.front() {
+            let most = self.most();
+            let wanted = self.senders.of(peer).wanted.min(most);
+            if self.free() < wanted {
+                return;
+            }
+            self.marked.pop_front();
+            let sender = self.senders.of(peer);
+            (sender.wanted, sender.kept) = (0, wanted);
+            self.kept += wanted;
+            self.holders.push_back(peer);
+            self.to_invite.push_back((peer, wanted));
+        }
+    }
+
+    /// The next sender that is to be told that it is invited, and to how many slots: it sends again, from the refused
+    /// packet on.
+    pub fn poll_invitation(&mut self) -> Option<(PeerId, u32)> {
+        self.to_invite.pop_front()
+    }
+
+    /// Takes back what is kept for the sender that was invited longest ago, as others wait. Returns which.
+    pub fn revoke(&mut self) -> Option<PeerId> {
+        if !self.may_revoke() {
+            return None;
+        }
+        let peer = self.holders.pop_front()?;
+        self.kept -= std::mem::take(&mut self.senders.of(peer).kept);
+        self.invite();
+        Some(peer)
+    }
+
+    /// A peer is gone, and all its packets were retrieved.
+    pub fn forget(&mut self, peer: PeerId) {
+        let Some(sender) = self.senders.forget(peer) else { return };
+        if sender.wanted > 0 {
+            self.marked.retain(|&other| other != peer);
+        }
+        if sender.kept > 0 {
+            self.kept -= sender.kept;
+            self.end_holding(peer);
+        }
+        self.to_invite.retain(|&(other, _)| other != peer);
+        self.invite();
+    }
+
+    /// Nothing is kept for a sender any more. It is nearly always among the first: who was invited first comes first.
+    fn end_holding(&mut self, peer: PeerId) {
+        if let Some(place) = self.holders.iter().position(|&other| other == peer) {
+            self.holders.remove(place);
+        }
+    }
+
+    /// Most heap bytes.
+    pub fn bytes_most(peers: u32) -> usize {
+        Peers::<Sender>::bytes_most(peers) + 4 * crate::control_queue::queue_bytes::<PeerId>(peers)
+    }
+}
