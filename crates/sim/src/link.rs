@@ -267,6 +267,13 @@ impl SimLink {
         self.far = self.costs.cost.far(self.senders.count());
     }
 
+    /// Its adapter has something for the process to see to, a refusal or an invitation of `speculative`: that costs as
+    /// much as a packet of credits.
+    pub(crate) fn see_to_answer(&mut self, now: Time) {
+        self.clock = self.clock.max(now);
+        self.spend(Activity::Credits, self.costs.cost.credit_packet);
+    }
+
     /// A packet found the mailbox full.
     pub(crate) fn note_refused(&self) {
         self.counters.add(Counter::MailboxFull, 1);

@@ -27,25 +27,33 @@ pub struct Speculation<M> {
     /// The first so many are invited.
     invited: u32,
     window: u32,
+    /// The largest window.
+    most: u32,
     /// Packets beyond invitations that were accepted since the window has changed.
     accepted: u32,
 }
 
 impl<M> Default for Speculation<M> {
     fn default() -> Self {
+        Speculation::with_window(WINDOW_MOST)
+    }
+}
+
+impl<M> Speculation<M> {
+    /// With a largest window other than the usual one: at least 1.
+    pub fn with_window(most: u32) -> Self {
         Speculation {
             first: 0,
             packets: VecDeque::new(),
             sent: 0,
             is_refused: false,
             invited: 0,
-            window: WINDOW_MOST,
+            window: most,
+            most,
             accepted: 0,
         }
     }
-}
 
-impl<M> Speculation<M> {
     /// The number of the first packet that is not accepted.
     pub fn first(&self) -> u32 {
         self.first
@@ -108,8 +116,8 @@ impl<M> Speculation<M> {
         let of_invited = accepted.min(self.invited);
         self.invited -= of_invited;
         self.accepted += accepted - of_invited;
-        if self.accepted >= self.window && self.window < WINDOW_MOST {
-            (self.accepted, self.window) = (0, (2 * self.window).min(WINDOW_MOST));
+        if self.accepted >= self.window && self.window < self.most {
+            (self.accepted, self.window) = (0, (2 * self.window).min(self.most));
         }
         true
     }

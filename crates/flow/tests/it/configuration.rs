@@ -107,7 +107,7 @@ fn scheme_names_read_as_they_are_written() {
     let error = "Static".parse::<SchemeName>().unwrap_err().to_string();
     assert_eq!(
         error,
-        "\"Static\" is not a scheme: choose one of none, static, dynamic, rnr, preposted, growing, shared_window"
+        "\"Static\" is not a scheme: choose one of none, static, dynamic, rnr, preposted, growing, shared_window, speculative"
     );
 }
 
@@ -139,6 +139,21 @@ fn schemes_with_posted_buffers_need_no_other_option() {
         assert_eq!(Config::new(scheme, 0, 0, 0).regions().unwrap().mailbox, 0);
     }
     assert_eq!(Buffers::packets_of(2048), 37);
+}
+
+#[test]
+fn a_pool_of_slots_has_as_many_whoever_there_is() {
+    for &scheme in SchemeName::WITH_A_POOL {
+        for peers in [1, 3, 1 << 18] {
+            let regions = Config::new(scheme, peers, 0, 0).regions().unwrap();
+            assert_eq!((regions.mailbox, regions.data, regions.credit), (4096, 4096, 0));
+        }
+        assert_eq!(Config::new(scheme, 0, 0, 0).regions().unwrap().mailbox, 0);
+        let text = buffer_refusal(scheme, |of| of.pool_slots = 0);
+        assert_eq!(text, "pool_slots=0 is not allowed: choose from 1 to 1073741824");
+        let text = buffer_refusal(scheme, |of| of.packets = 2);
+        assert_eq!(text, "packets=2 is not allowed: choose from 1 to 1");
+    }
 }
 
 #[test]
@@ -189,7 +204,8 @@ fn every_scheme_but_those_for_tests_is_offered() {
         let is_offered = scheme != SchemeName::RefuseThird;
         assert_eq!(SchemeName::OFFERED.contains(&scheme), is_offered, "{scheme}");
         assert_eq!(SchemeName::CHOICES.contains(scheme.name()), is_offered, "{scheme}");
-        assert_ne!(SchemeName::WITH_BUFFERS.contains(&scheme), SchemeName::WITHOUT_BUFFERS.contains(&scheme));
+        let groups = [SchemeName::WITH_BUFFERS, SchemeName::WITHOUT_BUFFERS, SchemeName::WITH_A_POOL];
+        assert_eq!(groups.iter().filter(|group| group.contains(&scheme)).count(), 1, "{scheme}");
         assert_eq!(SchemeName::ALL.get(scheme as usize), Some(&scheme), "the number of a scheme is its place");
     }
 }

@@ -2,7 +2,7 @@
 //! interface only.
 //!
 //! `world` is the harness, `checker` the invariants, `explore` walks every interleaving; `posted` has its own, for
-//! schemes whose receivers post buffers. The rest are the tests.
+//! schemes whose receivers post buffers, and `pool` for one pool of slots. The rest are the tests.
 
 mod checker;
 mod explore;
@@ -14,6 +14,7 @@ mod exhaustive;
 mod hostile;
 mod literal;
 mod long_packets;
+mod pool;
 mod posted;
 mod random_traffic;
 mod sameness;

@@ -127,8 +127,12 @@ impl Simulation {
     /// The receiver's adapter has said something of packets for its pool of slots.
     fn handle_answer(&mut self, now: Time, index: usize, flight: &Flight, answer: Labelled) {
         let pair = (flight.destination, flight.source);
+        let link = self.processes[pair.0.0 as usize].endpoint.link_mut();
         if let Labelled::Refusal { .. } = answer {
-            self.processes[pair.0.0 as usize].endpoint.link_mut().note_refusal(pair.1);
+            link.note_refusal(pair.1);
+        }
+        if !matches!(answer, Labelled::Acknowledgement { .. }) {
+            link.see_to_answer(now);
         }
         if self.adapters[index].handle_answer(pair, answer) {
             self.offer_adapter(now, index);
@@ -150,6 +154,7 @@ impl Simulation {
             let Some(posted) = &mut link.posted else { return };
             let invited = posted.at(now).slots_mut().and_then(SlotPool::poll_invitation);
             let Some((peer, slots)) = invited else { break };
+            link.see_to_answer(now);
             let destination = link.rank(peer);
             let way = Way { from: home, to: self.home(destination), source: rank, destination };
             self.adapters[home.0 as usize].say(way, Label::invitation(slots));

@@ -25,6 +25,7 @@ fn buffers() -> impl Strategy<Value = Buffers> {
             pool_first,
             pool_most: pool_first + pool_more,
             refusals_most,
+            pool_slots: 1,
         }
     })
 }
