@@ -10,7 +10,7 @@ use tidegate_sim::workload::nas::{Benchmark, Class, Nas, Variation};
 use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic};
 use tidegate_sim::{FlowChoice, Outcome, Rank, Rendezvous, SimulationConfig, Tag, Task, Time, Topology};
 
-use super::support::{bytes_of, filled, job, read, run};
+use super::support::{bytes_of, filled, job, pool, read, run};
 
 fn posted(scheme: SchemeName, change: impl FnOnce(&mut Buffers)) -> FlowChoice {
     let mut buffers = Buffers { retry_timer: Duration::from_micros(10), ..Buffers::of(scheme) };
@@ -36,6 +36,7 @@ fn posted_flows() -> Vec<FlowChoice> {
             }));
         }
     }
+    flows.extend([1, 3, 40].map(pool));
     flows
 }
 
@@ -126,6 +127,24 @@ fn a_flood_is_refused_until_the_receiver_looks() {
         assert_eq!(enough.counter(Counter::Refusals), 0, "{scheme}");
         assert!(enough.time < outcome.time, "{scheme}: {} and {}", enough.time, outcome.time);
     }
+}
+
+/// A pool tells a sender when it has slots: one refusal and one invitation, however long the receiver computes, and the
+/// sender's packets are there when they are wanted. No more of them go twice than a window.
+#[test]
+fn a_flood_into_a_pool_of_slots_is_refused_once() {
+    let packets = |slots| {
+        let outcome = flood(50, pool(slots));
+        (outcome.counter(Counter::Refusals), outcome.network.delivered, outcome.time)
+    };
+    let (few, enough) = (packets(10), packets(50));
+    // Acknowledgements are a packet for each message.
+    assert_eq!((enough.0, enough.1), (0, 100));
+    assert!((1..=4).contains(&few.0), "{few:?}");
+    let answers_and_repeats = few.1 - enough.1;
+    assert!((2..=50 + 2 * few.0).contains(&answers_and_repeats), "{few:?}");
+    // A flood that fits takes as long, as the receiver computes for most of the time.
+    assert!(few.2.0 < enough.2.0 * 5 / 4, "{few:?} {enough:?}");
 }
 
 /// A longer timer asks less often and wakes later (A §3).

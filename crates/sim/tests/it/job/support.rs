@@ -1,6 +1,6 @@
 //! Small jobs with real bytes and all checkers on.
 
-use tidegate_flow::SchemeName;
+use tidegate_flow::{Buffers, SchemeName};
 use tidegate_sim::{
     Contents, FlowChoice, NetworkParameters, Outcome, Part, Program, Simulation, SimulationConfig, SimulationError,
     Task, Topology,
@@ -11,7 +11,13 @@ pub fn mailbox(scheme: SchemeName, slots_per_peer: u32, credit_slots: u32, piggy
     FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most: None }
 }
 
-/// No flow control, and every scheme at the smallest legal number of slots, one more, and plenty.
+/// One pool of slots for all senders.
+pub fn pool(pool_slots: u32) -> FlowChoice {
+    let scheme = SchemeName::Speculative;
+    FlowChoice::Posted { scheme, buffers: Buffers { pool_slots, ..Buffers::of(scheme) }, piggyback: false }
+}
+
+/// No flow control, every scheme at the smallest legal number of slots, one more, and plenty, and such pools.
 pub fn all_flows() -> Vec<FlowChoice> {
     let mut flows = vec![FlowChoice::Unlimited];
     for (slots, credit_slots) in [(2, 1), (3, 1), (64, 2)] {
@@ -19,6 +25,7 @@ pub fn all_flows() -> Vec<FlowChoice> {
             flows.extend([false, true].map(|piggyback| mailbox(scheme, slots, credit_slots, piggyback)));
         }
     }
+    flows.extend([1, 5, 64, 4096].map(pool));
     flows
 }
 
