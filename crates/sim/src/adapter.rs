@@ -184,7 +184,7 @@ impl Adapter {
     /// Whether a packet of a process may go into the network now, to a pool of slots, and with which number. `None`:
     /// it has to wait behind others, and the adapter is to [keep](Self::keep) it.
     /// The second of what is returned: whether it wants an answer.
-    pub fn number_of_next(&self, flight: &Flight) -> Option<(u32, bool)> {
+    pub fn number_of_next(&self, flight: &Flight) -> Option<(u16, bool)> {
         match self.speculating.get(&(flight.source, flight.destination)) {
             Some(Speculating { queue, .. }) => queue.number_of_next().map(|number| (number, queue.wants_answer())),
             None => Some((0, false)),
@@ -322,7 +322,7 @@ impl Adapter {
     }
 
     /// A packet was accepted into a pool of slots, and all `before` it: its sender is told.
-    pub fn acknowledge(&mut self, flight: &Flight, before: u32) {
+    pub fn acknowledge(&mut self, flight: &Flight, before: u16) {
         self.say(Way::back(flight), Label::acknowledgement(before));
     }
 
@@ -333,14 +333,14 @@ impl Adapter {
         let queue = &mut connection.queue;
         match answer {
             Labelled::Refusal { number } => {
-                if queue.handle_refused(Label::whole(number, queue.first())) && std::mem::take(&mut connection.has_turn)
+                if queue.handle_refused(number as u16) && std::mem::take(&mut connection.has_turn)
                 {
                     self.turns.retain(|&other| other != pair);
                 }
             }
             Labelled::Invitation { slots } => queue.handle_invited(slots),
             Labelled::Acknowledgement { before } => {
-                queue.handle_accepted(Label::whole(before, queue.first()));
+                queue.handle_accepted(before);
             }
             Labelled::Plain | Labelled::Slot { .. } | Labelled::Message { .. } => {}
         }

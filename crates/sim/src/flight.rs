@@ -38,7 +38,7 @@ pub(crate) enum Labelled {
     /// Nothing.
     Plain,
     /// A packet of this number for a pool of slots, with so many behind it, perhaps to be acknowledged.
-    Slot { number: u32, behind: u32, wants_answer: bool },
+    Slot { number: u16, behind: u32, wants_answer: bool },
     /// The packet belongs to the message of this number, and perhaps begins it.
     Message { number: u32, is_first: bool },
     /// The packet says that the message of this number was refused.
@@ -46,7 +46,7 @@ pub(crate) enum Labelled {
     /// The packet says that so many slots are kept for what was refused.
     Invitation { slots: u32 },
     /// The packet says that all packets before this number were accepted.
-    Acknowledgement { before: u32 },
+    Acknowledgement { before: u16 },
 }
 
 impl Label {
@@ -54,8 +54,8 @@ impl Label {
     pub const NONE: Label = Label(0);
     /// Numbers of messages begin anew after so many.
     const NUMBERS: u32 = 1 << 29;
-    /// So do those of packets for a pool of slots; the other bits say how many are behind.
-    const SLOTS: u32 = 1 << 20;
+    /// Those of packets for a pool of slots are shorter; the other bits say how many are behind.
+    const SLOTS: u32 = 1 << 16;
 
     pub(crate) fn packet(number: u32, is_first: bool) -> Label {
         Label(((1 + u32::from(is_first)) * Label::NUMBERS) + number % Label::NUMBERS)
@@ -69,23 +69,13 @@ impl Label {
         Label(4 * Label::NUMBERS + slots.min(Label::NUMBERS - 1))
     }
 
-    pub(crate) fn acknowledgement(before: u32) -> Label {
-        Label(5 * Label::NUMBERS + before % Label::SLOTS)
+    pub(crate) fn acknowledgement(before: u16) -> Label {
+        Label(5 * Label::NUMBERS + u32::from(before))
     }
 
-    pub(crate) fn slot(number: u32, behind: u32, wants_answer: bool) -> Label {
+    pub(crate) fn slot(number: u16, behind: u32, wants_answer: bool) -> Label {
         let behind = behind.min(Label::NUMBERS / Label::SLOTS - 1);
-        Label((6 + u32::from(wants_answer)) * Label::NUMBERS + behind * Label::SLOTS + number % Label::SLOTS)
-    }
-
-    /// The number of a packet for a pool of slots, of which a label says the lower bits, and that is not far from
-    /// another.
-    pub(crate) fn whole(number: u32, near: u32) -> u32 {
-        let ahead = number.wrapping_sub(near) % Label::SLOTS;
-        match ahead < Label::SLOTS / 2 {
-            true => near.wrapping_add(ahead),
-            false => near.wrapping_add(ahead).wrapping_sub(Label::SLOTS),
-        }
+        Label((6 + u32::from(wants_answer)) * Label::NUMBERS + behind * Label::SLOTS + u32::from(number))
     }
 
     #[inline]
@@ -95,9 +85,9 @@ impl Label {
             0 => Labelled::Plain,
             3 => Labelled::Refusal { number },
             4 => Labelled::Invitation { slots: number },
-            5 => Labelled::Acknowledgement { before: number },
+            5 => Labelled::Acknowledgement { before: number as u16 },
             kind @ (6 | 7) => {
-                let (number, behind) = (number % Label::SLOTS, number / Label::SLOTS);
+                let (number, behind) = (number as u16, number / Label::SLOTS);
                 Labelled::Slot { number, behind, wants_answer: kind == 7 }
             }
             kind => Labelled::Message { number, is_first: kind == 2 },

@@ -212,7 +212,7 @@ impl ReceiveQueues {
     /// The message of this number has come from `from`.
     pub fn handle_arrival(&mut self, from: PeerId, number: u32) -> Arrived {
         if let Some(slots) = &mut self.slots {
-            return slots.handle_arrival(from, number, 0);
+            return slots.handle_arrival(from, number as u16, 0);
         }
         if self.connections.of(from).expected != number {
             return Arrived::Dropped;

@@ -22,13 +22,15 @@
 
 use super::receive::Arrived;
 use crate::{PeerId, Peers};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-/// What is known of a sender that has sent something.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Sender {
-    /// The number of the packet that is expected next.
-    expected: u32,
+/// Most slots that are kept for one sender at a time, however large the pool is: far less than half of the numbers that
+/// packets have.
+pub(super) const KEPT_MOST: u32 = 1 << 14;
+
+/// What is known of a sender while it waits, or has slots kept for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Waiting {
     /// The packets that it is known to wait with: it is marked, unless this is 0.
     wanted: u32,
     /// Slots kept for it.
@@ -43,7 +45,11 @@ pub struct SlotPool {
     filled: u32,
     /// Slots that are kept for those who were invited.
     kept: u32,
-    senders: Peers<Sender>,
+    /// Of each sender that has sent something, the number of the packet that is expected next. That is all that is kept
+    /// of one that neither waits nor has slots kept for it.
+    expected: Peers<u16, 256>,
+    /// Those that are marked, or have slots kept for them.
+    waiting: BTreeMap<PeerId, Waiting>,
     /// Who waits, in order.
     marked: VecDeque<PeerId>,
     /// Whose invitation was not told yet, and how many slots are kept.
@@ -59,7 +65,8 @@ impl SlotPool {
             size: size.max(1),
             filled: 0,
             kept: 0,
-            senders: Peers::new(peers, ()),
+            expected: Peers::new(peers, ()),
+            waiting: BTreeMap::new(),
             marked: VecDeque::new(),
             to_invite: VecDeque::new(),
             holders: VecDeque::new(),
@@ -78,12 +85,12 @@ impl SlotPool {
 
     /// Slots that are kept for this sender.
     pub fn kept_for(&self, peer: PeerId) -> u32 {
-        self.senders.get(peer).map_or(0, |sender| sender.kept)
+        self.waiting.get(&peer).map_or(0, |sender| sender.kept)
     }
 
     /// Whether this sender waits for an invitation.
     pub fn is_marked(&self, peer: PeerId) -> bool {
-        self.senders.get(peer).is_some_and(|sender| sender.wanted > 0)
+        self.waiting.get(&peer).is_some_and(|sender| sender.wanted > 0)
     }
 
     /// Whether some sender waits for an invitation, and slots are kept for others: these are to be
@@ -95,33 +102,33 @@ impl SlotPool {
     /// How many more slots have to come free before the sender that has waited longest is invited; `None`: none waits.
     pub fn missing(&self) -> Option<u32> {
         let &first = self.marked.front()?;
-        let wanted = self.senders.get(first).map_or(0, |sender| sender.wanted.min(self.most()));
+        let wanted = self.waiting.get(&first).map_or(0, |sender| sender.wanted.min(self.most()));
         Some(wanted.saturating_sub(self.free()))
     }
 
     /// Most slots that are kept for one sender.
     fn most(&self) -> u32 {
-        (self.size / 2).max(1)
+        (self.size / 2).clamp(1, KEPT_MOST)
     }
 
     /// Takes a slot for the next packet of `from`, if there is one for it. Else the sender is marked, with this packet
     /// and those `behind` it.
     pub fn take(&mut self, from: PeerId, behind: u32) -> bool {
-        let is_free = self.free() > 0 && self.marked.is_empty();
-        let sender = self.senders.of(from);
-        if sender.kept > 0 {
+        if !self.waiting.is_empty()
+            && let Some(sender) = self.waiting.get_mut(&from)
+        {
+            if sender.wanted > 0 {
+                return false;
+            }
             sender.kept -= 1;
-            let is_last = sender.kept == 0;
             self.kept -= 1;
-            if is_last {
+            if sender.kept == 0 {
                 self.end_holding(from);
             }
-        } else if !is_free {
-            if sender.wanted == 0 {
-                sender.wanted = behind.saturating_add(1);
-                self.marked.push_back(from);
-                self.invite();
-            }
+        } else if self.free() == 0 || !self.marked.is_empty() {
+            self.waiting.insert(from, Waiting { wanted: behind.saturating_add(1), kept: 0 });
+            self.marked.push_back(from);
+            self.invite();
             return false;
         }
         self.filled += 1;
@@ -129,13 +136,12 @@ impl SlotPool {
     }
 
     /// The packet of this number has come from `from`, which has so many `behind` it.
-    pub fn handle_arrival(&mut self, from: PeerId, number: u32, behind: u32) -> Arrived {
-        let sender = self.senders.of(from);
-        let ahead = number.wrapping_sub(sender.expected);
-        if sender.wanted > 0 {
+    pub fn handle_arrival(&mut self, from: PeerId, number: u16, behind: u32) -> Arrived {
+        let ahead = number.wrapping_sub(*self.expected.of(from));
+        if let Some(sender) = self.waiting.get_mut(&from).filter(|sender| sender.wanted > 0) {
             // It was sent before the refusal was known: so many it waits with.
-            if ahead < u32::MAX / 2 {
-                sender.wanted = sender.wanted.max(ahead.saturating_add(behind).saturating_add(1));
+            if ahead < u16::MAX / 2 {
+                sender.wanted = sender.wanted.max(behind.saturating_add(u32::from(ahead) + 1));
             }
             return Arrived::Dropped;
         }
@@ -145,14 +151,14 @@ impl SlotPool {
         if !self.take(from, behind) {
             return Arrived::Refused;
         }
-        let sender = self.senders.of(from);
-        sender.expected = sender.expected.wrapping_add(1);
+        let expected = self.expected.of(from);
+        *expected = expected.wrapping_add(1);
         Arrived::Accepted
     }
 
     /// The number of the packet of this sender that is expected next: all before it were accepted.
-    pub fn expected(&self, peer: PeerId) -> u32 {
-        self.senders.get(peer).map_or(0, |sender| sender.expected)
+    pub fn expected(&self, peer: PeerId) -> u16 {
+        self.expected.get(peer).copied().unwrap_or(0)
     }
 
     /// So many packets were retrieved: their slots are free.
@@ -164,14 +170,12 @@ impl SlotPool {
     /// Keeps slots for those who are marked, as far as they go.
     fn invite(&mut self) {
         while let Some(&peer) = self.marked.front() {
-            let most = self.most();
-            let wanted = self.senders.of(peer).wanted.min(most);
+            let wanted = self.waiting.get(&peer).map_or(0, |sender| sender.wanted).min(self.most());
             if self.free() < wanted {
                 return;
             }
             self.marked.pop_front();
-            let sender = self.senders.of(peer);
-            (sender.wanted, sender.kept) = (0, wanted);
+            self.waiting.insert(peer, Waiting { wanted: 0, kept: wanted });
             self.kept += wanted;
             self.holders.push_back(peer);
             self.to_invite.push_back((peer, wanted));
@@ -190,34 +194,39 @@ impl SlotPool {
             return None;
         }
         let peer = self.holders.pop_front()?;
-        self.kept -= std::mem::take(&mut self.senders.of(peer).kept);
+        self.kept -= self.waiting.remove(&peer).map_or(0, |sender| sender.kept);
         self.invite();
         Some(peer)
     }
 
     /// A peer is gone, and all its packets were retrieved.
     pub fn forget(&mut self, peer: PeerId) {
-        let Some(sender) = self.senders.forget(peer) else { return };
-        if sender.wanted > 0 {
-            self.marked.retain(|&other| other != peer);
-        }
-        if sender.kept > 0 {
-            self.kept -= sender.kept;
-            self.end_holding(peer);
-        }
+        self.expected.forget(peer);
+        let Some(sender) = self.waiting.remove(&peer) else { return };
+        self.kept -= sender.kept;
+        self.marked.retain(|&other| other != peer);
+        self.end_holding(peer);
         self.to_invite.retain(|&(other, _)| other != peer);
         self.invite();
     }
 
     /// Nothing is kept for a sender any more. It is nearly always among the first: who was invited first comes first.
     fn end_holding(&mut self, peer: PeerId) {
+        self.waiting.remove(&peer);
         if let Some(place) = self.holders.iter().position(|&other| other == peer) {
             self.holders.remove(place);
         }
     }
 
-    /// Most heap bytes.
+    /// Heap bytes when so many peers have sent something, and none waits.
+    pub fn bytes_idle(peers: u32) -> usize {
+        Peers::<u16, 256>::bytes_most(peers)
+    }
+
+    /// Most heap bytes: those when all wait.
     pub fn bytes_most(peers: u32) -> usize {
-        Peers::<Sender>::bytes_most(peers) + 4 * crate::control_queue::queue_bytes::<PeerId>(peers)
+        // A tree's nodes are half full at least, and have pointers beside their entries.
+        let waiting = 4 * peers.max(11) as usize * size_of::<(PeerId, Waiting)>();
+        Self::bytes_idle(peers) + waiting + 4 * crate::control_queue::queue_bytes::<PeerId>(peers)
     }
 }

@@ -9,6 +9,7 @@
 //! [`WINDOW_MOST`] at first, half as large after each refusal, and twice as large after as many packets as it has were
 //! accepted. At 1, a single packet asks for slots, since each says how many are behind it.
 
+use super::slot_pool::KEPT_MOST;
 use std::collections::VecDeque;
 
 /// The largest window, in packets, and the first.
@@ -18,7 +19,7 @@ pub const WINDOW_MOST: u32 = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Speculation<M> {
     /// The number of the first packet that is not accepted.
-    first: u32,
+    first: u16,
     packets: VecDeque<M>,
     /// How many of them have been sent since the last refusal.
     sent: usize,
@@ -55,7 +56,7 @@ impl<M> Speculation<M> {
     }
 
     /// The number of the first packet that is not accepted.
-    pub fn first(&self) -> u32 {
+    pub fn first(&self) -> u16 {
         self.first
     }
 
@@ -76,9 +77,9 @@ impl<M> Speculation<M> {
 
     /// The number of a packet that is added now, if it may be sent at once: all before it have been, and the window has
     /// room.
-    pub fn number_of_next(&self) -> Option<u32> {
+    pub fn number_of_next(&self) -> Option<u16> {
         let is_next = self.sent == self.packets.len() && self.may_send();
-        is_next.then(|| self.first.wrapping_add(self.sent as u32))
+        is_next.then(|| self.first.wrapping_add(self.sent as u16))
     }
 
     fn may_send(&self) -> bool {
@@ -86,17 +87,18 @@ impl<M> Speculation<M> {
     }
 
     /// The next packet to send, its number, and how many are behind it; unless it is to wait.
-    pub fn next_to_send(&self) -> Option<(u32, u32, &M)> {
+    pub fn next_to_send(&self) -> Option<(u16, u32, &M)> {
         let packet = self.packets.get(self.sent)?;
         let behind = (self.packets.len() - self.sent - 1) as u32;
-        self.may_send().then(|| (self.first.wrapping_add(self.sent as u32), behind, packet))
+        self.may_send().then(|| (self.first.wrapping_add(self.sent as u16), behind, packet))
     }
 
     /// Whether the packet that is sent next had better be acknowledged, though the message goes on: no other may follow
     /// before that, or a quarter of a window has been sent.
     pub fn wants_answer(&self) -> bool {
         let sent = self.sent as u32 + 1;
-        sent >= self.invited + self.window || self.first.wrapping_add(sent).is_multiple_of((self.window / 4).max(1))
+        let next = u32::from(self.first) + sent;
+        sent >= self.invited + self.window || next.is_multiple_of((self.window / 4).max(1))
     }
 
     /// That packet has left.
@@ -105,7 +107,7 @@ impl<M> Speculation<M> {
     }
 
     /// The receiver has accepted all packets before this number. Returns whether others can leave for that.
-    pub fn handle_accepted(&mut self, before: u32) -> bool {
+    pub fn handle_accepted(&mut self, before: u16) -> bool {
         let accepted = before.wrapping_sub(self.first);
         if accepted as usize > self.sent || accepted == 0 {
             return false;
@@ -113,9 +115,9 @@ impl<M> Speculation<M> {
         self.first = before;
         self.sent -= accepted as usize;
         self.packets.drain(..accepted as usize);
-        let of_invited = accepted.min(self.invited);
+        let of_invited = u32::from(accepted).min(self.invited);
         self.invited -= of_invited;
-        self.accepted += accepted - of_invited;
+        self.accepted += u32::from(accepted) - of_invited;
         if self.accepted >= self.window && self.window < self.most {
             (self.accepted, self.window) = (0, (2 * self.window).min(self.most));
         }
@@ -124,7 +126,7 @@ impl<M> Speculation<M> {
 
     /// The receiver has refused the packet of this number, and accepted all before it. Returns whether that changes
     /// anything.
-    pub fn handle_refused(&mut self, number: u32) -> bool {
+    pub fn handle_refused(&mut self, number: u16) -> bool {
         self.handle_accepted(number);
         if number != self.first || self.sent == 0 || self.is_refused {
             return false;
@@ -137,7 +139,7 @@ impl<M> Speculation<M> {
     /// The receiver keeps so many slots: everything goes again from the refused packet on.
     pub fn handle_invited(&mut self, slots: u32) {
         if std::mem::take(&mut self.is_refused) {
-            (self.sent, self.invited) = (0, slots);
+            (self.sent, self.invited) = (0, slots.min(KEPT_MOST));
         }
     }
 
@@ -151,14 +153,14 @@ impl<M> Speculation<M> {
 mod tests {
     use super::*;
 
-    fn of(packets: u32) -> Speculation<u32> {
+    fn of(packets: u16) -> Speculation<u16> {
         let mut queue = Speculation::default();
         (0..packets).for_each(|packet| queue.push(packet));
         queue
     }
 
     /// Sends all that may be sent; returns numbers, and how many are behind the last.
-    fn send(queue: &mut Speculation<u32>) -> (Vec<u32>, u32) {
+    fn send(queue: &mut Speculation<u16>) -> (Vec<u16>, u32) {
         let (mut sent, mut behind) = (Vec::new(), 0);
         while let Some((number, left, &packet)) = queue.next_to_send() {
             assert_eq!(number, packet);

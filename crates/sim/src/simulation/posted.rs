@@ -95,13 +95,12 @@ impl Simulation {
         now: Time,
         index: usize,
         flight: &Flight,
-        (number, behind, wants_answer): (u32, u32, bool),
+        (number, behind, wants_answer): (u16, u32, bool),
     ) {
         let rank = flight.destination;
         let link = self.processes[rank.0 as usize].endpoint.link_mut();
         let Some(peer) = link.admit_peer(flight.source) else { return };
         let Some(slots) = link.posted.as_mut().and_then(|posted| posted.at(now).slots_mut()) else { return };
-        let number = Label::whole(number, slots.expected(peer));
         let arrived = slots.handle_arrival(peer, number, behind);
         let is_told = match arrived {
             Arrived::Accepted => {
@@ -112,7 +111,7 @@ impl Simulation {
                 wants_answer
             }
             Arrived::Refused => {
-                self.adapters[index].refuse(flight, number);
+                self.adapters[index].refuse(flight, number.into());
                 true
             }
             Arrived::Dropped => false,

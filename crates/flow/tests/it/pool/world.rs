@@ -82,8 +82,8 @@ impl Layout {
 /// What a receiver says to a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    Refused(u32),
-    Accepted(u32),
+    Refused(u16),
+    Accepted(u16),
     Invited(u32),
 }
 
@@ -95,7 +95,7 @@ pub struct Channel {
     /// The adapter of the sender; a packet is its number in the flow.
     pub queue: Speculation<u8>,
     /// Packets in the network: number for the adapter, packets behind, number in the flow.
-    pub network: VecDeque<(u32, u32, u8)>,
+    pub network: VecDeque<(u16, u32, u8)>,
     pub answers: VecDeque<Answer>,
     /// The packet of the flow that is retrieved next.
     pub next: u8,
