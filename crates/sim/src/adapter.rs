@@ -142,6 +142,8 @@ pub(crate) struct Adapter {
     turns: VecDeque<Pair>,
     /// What is to be said to other adapters and has not left.
     answers: VecDeque<Flight>,
+    /// How many have left.
+    pub answered: u64,
     /// What became of the message that is coming in, by its receiver and its sender.
     arriving: HashMap<Pair, Arrived>,
     /// Connections into pools of slots.
@@ -156,6 +158,7 @@ impl Adapter {
             sending: HashMap::new(),
             turns: VecDeque::new(),
             answers: VecDeque::new(),
+            answered: 0,
             arriving: HashMap::new(),
             speculating: HashMap::new(),
         }
@@ -248,6 +251,7 @@ impl Adapter {
     /// The network has taken that packet.
     pub fn note_sent(&mut self) {
         if self.answers.pop_front().is_some() {
+            self.answered += 1;
             return;
         }
         let Some(pair) = self.turns.pop_front() else { return };

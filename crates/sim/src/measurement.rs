@@ -38,6 +38,12 @@ pub struct Measurement {
     /// Processes of the job.
     #[serde(default)]
     pub processes: u32,
+    /// Packets that the network delivered, those of interfaces themselves included.
+    #[serde(default)]
+    pub packets: u64,
+    /// Those of interfaces themselves: refusals, invitations, acknowledgements.
+    #[serde(default)]
+    pub answers: u64,
     /// When the run was ended before its programs had, in microseconds; all else is of the run until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_us: Option<f64>,
@@ -198,6 +204,8 @@ impl Measurement {
             spent: spent.collect(),
             blocked: blocked / outcome.processes.len().max(1) as f64,
             processes: outcome.processes.len() as u32,
+            packets: outcome.network.delivered,
+            answers: outcome.answers,
             cut_us: outcome.cut.map(Time::microseconds),
             posted: None,
             carried: None,

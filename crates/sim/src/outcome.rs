@@ -71,6 +71,8 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// The network's counts.
     pub network: Totals,
+    /// Packets of adapters to each other: refusals, and invitations and acknowledgements of a pool of slots.
+    pub answers: u64,
     /// Times that the run could not have beaten.
     pub bounds: Bounds,
     /// Events of the simulation.

@@ -471,7 +471,8 @@ impl Simulation {
         processes.iter_mut().zip(waits).for_each(|(process, waits)| process.waits = waits);
         let time = processes.iter().map(|process| process.finished).max().unwrap_or_default();
         let (network, events, bounds) = (self.network.totals(), self.events, self.bounds);
-        Outcome { time, cut: None, processes, samples, network, bounds, events, mailbox_bytes }
+        let answers = self.adapters.iter().map(|adapter| adapter.answered).sum();
+        Outcome { time, cut: None, processes, samples, network, answers, bounds, events, mailbox_bytes }
     }
 
     /// What each resource alone would have needed.

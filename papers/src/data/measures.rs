@@ -27,6 +27,8 @@ pub const PLAIN: &[(&str, Plain)] = &[
     ("delayed", |run| run.delayed),
     ("blocked_us", |run| run.blocked),
     ("processes", |run| f64::from(run.processes)),
+    ("packets", |run| run.packets as f64),
+    ("answers", |run| run.answers as f64),
     ("is_cut", |run| f64::from(u8::from(run.cut_us.is_some()))),
     ("longest_us", |run| run.cut_us.unwrap_or(run.posted.map_or(run.time, |posted| posted.last_us))),
     ("last_us", |run| run.posted.map_or(0.0, |posted| posted.last_us)),

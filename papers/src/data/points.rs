@@ -227,6 +227,14 @@ fn measured(point: &Point, beside: Option<&Point>, seed: usize, name: &str) -> R
         let Some(FlowChoice::Mailbox { slots_per_peer, .. }) = point.flow else { return Ok(0.0) };
         return Ok(slots_per_peer.into());
     }
+    if name == "flow.pool_slots" {
+        return Ok(match point.flow {
+            Some(FlowChoice::Posted { scheme, buffers, .. }) if scheme.lends().is_pool_of_slots() => {
+                buffers.pool_slots.into()
+            }
+            _ => 0.0,
+        });
+    }
     if name == "seeds" {
         return Ok(point.runs.0.len() as f64);
     }

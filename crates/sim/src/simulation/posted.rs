@@ -287,9 +287,10 @@ impl Simulation {
 
     /// The buffers that a process has posted.
     pub(super) fn posted_by(&self, process: &Process) -> PostedBuffers {
-        let FlowChoice::Posted { scheme, buffers, .. } = self.config.flow else { return PostedBuffers::default() };
+        let FlowChoice::Posted { scheme, .. } = self.config.flow else { return PostedBuffers::default() };
         if scheme.lends().is_pool_of_slots() {
-            return PostedBuffers { most: buffers.pool_slots, all: buffers.pool_slots };
+            // It has slots, and no buffers.
+            return PostedBuffers::default();
         }
         let peers = self.config.peers.unwrap_or(u32::MAX).min(self.config.size() - 1);
         let posted = process.endpoint.link().posted.as_ref();

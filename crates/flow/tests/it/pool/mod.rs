@@ -16,6 +16,6 @@ use tidegate_flow::SlotPool;
 fn a_pool_for_many_senders_is_small() {
     const PROCESSES: u32 = 1 << 18;
     let slots = 2048 * 64;
-    assert_eq!(slots + SlotPool::bytes_idle(PROCESSES), 708_608);
+    assert_eq!(slots + SlotPool::bytes_idle(PROCESSES), 712_704);
     assert!(SlotPool::bytes_idle(8 * 256) < 5_000, "eight in a page each");
 }
