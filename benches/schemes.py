@@ -1,4 +1,4 @@
-"""The seven schemes on the real library, at equal receive memory: what simulated clusters compare in `tidegate paper compare`,
+"""The eight schemes on the real library, at equal receive memory: what simulated clusters compare in `tidegate paper compare`,
 on eight ranks of one host.
 
 Times are medians over the rounds, as multiples of the best of a row's whole block, that is of all schemes and memories; below a
@@ -64,7 +64,7 @@ def report(results: Results) -> list[str]:
     """The tables."""
     memories = sorted({memory for _, memory, _ in results})
     head = ["", *(f"| {scheme} " for scheme in SCHEMES)]
-    lines = [f"The seven schemes on {RANKS} ranks of one host, at equal receive memory per rank (a slot takes {SLOT_BYTES} bytes, a posted buffer "
+    lines = [f"The eight schemes on {RANKS} ranks of one host, at equal receive memory per rank (a slot takes {SLOT_BYTES} bytes, a posted buffer "
              f"{BUFFER_BYTES}): times as multiples of the best of the block", "",
              "| program | memory " + "".join(head) + "|", "|---|---:|" + "---:|" * len(SCHEMES)]
     for workload in WORKLOADS:

@@ -110,7 +110,7 @@ def main() -> None:
     print()
     print("\n".join(table(results)))
     print(memory(results))
-    print("A send waits when it has no credits (under `none`: when the mailbox is full; under `rnr` and `shared_window`: when no buffer is posted).\n"
+    print("A send waits when it has no credits (under `none`: when the mailbox is full; under `rnr` and `shared_window`: when no buffer is posted; under `speculative`: when the pool has no slot).\n"
           "`tidegate run` shows these counters for any MPI program.\n", flush=True)
     print("\n".join(flood.table(progress)))
     print("What finds no room in the receiver's memory stays with its sender, who waits, until the receiver wants it.\n", flush=True)

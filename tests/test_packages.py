@@ -25,7 +25,7 @@ CONDA = ROOT / "packaging" / "conda" / "recipe.yaml"
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
 VERSION = WORKSPACE["version"]
 CRATES = [*sorted(ROOT.glob("crates/*/Cargo.toml")), ROOT / "papers" / "Cargo.toml"]
-SCHEMES = ["none", "static", "dynamic", "rnr", "preposted", "growing", "shared_window"]
+SCHEMES = ["none", "static", "dynamic", "rnr", "preposted", "growing", "shared_window", "speculative"]
 DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "packages.md"]
 PACKAGE = re.compile(r"tidegate[-_](\d+\.\d+\.\d+)")
 

@@ -1,4 +1,4 @@
-"""The seven schemes on real programs, each told to take the same memory: what the demo and the benchmark compare.
+"""The eight schemes on real programs, each told to take the same memory: what the demo and the benchmark compare.
 
 Programs run on RANKS ranks through `tidegate run`, which sets up the MPI and reads the counters.
 """
@@ -25,7 +25,7 @@ BUFFER_BYTES = 37 * SLOT_BYTES
 CREDIT_SLOTS = 2
 POOL_FIRST = 8
 """Buffers that a pool has at first, where the memory allows four times as many."""
-SCHEMES = ("none", "static", "dynamic", "rnr", "preposted", "growing", "shared_window")
+SCHEMES = ("none", "static", "dynamic", "rnr", "preposted", "growing", "shared_window", "speculative")
 LENGTH = 2048
 """Message length of the benchmarks, in bytes: the largest that goes through the mailbox."""
 RUN_SECONDS = 60
@@ -46,6 +46,8 @@ def options(scheme: str, memory: int) -> list[str] | None:
         words = ["--buffers", 1, "--buffers-most", each]
     elif scheme == "shared_window":
         words = ["--pool-first", max(1, min(POOL_FIRST, pool // 4)), "--pool-most", pool]
+    elif scheme == "speculative":
+        words = ["--pool-slots", memory // SLOT_BYTES]
     else:
         words = ["--slots", memory // (SLOT_BYTES * RANKS), "--credit-slots", CREDIT_SLOTS]
     return ["--scheme", scheme, *map(str, words)]
@@ -55,6 +57,8 @@ def least(scheme: str) -> int:
     """The fewest bytes that a scheme needs."""
     if scheme == "shared_window":
         return 3 * BUFFER_BYTES
+    if scheme == "speculative":
+        return SLOT_BYTES
     return BUFFER_BYTES * RANKS if scheme in ("rnr", "preposted", "growing") else 2 * CREDIT_SLOTS * SLOT_BYTES * RANKS
 
 

@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn the_version_comes_with_the_schemes_that_users_choose_from() {
         let version = env!("CARGO_PKG_VERSION");
-        let schemes = "none, static, dynamic, rnr, preposted, growing, shared_window";
+        let schemes = "none, static, dynamic, rnr, preposted, growing, shared_window, speculative";
         let long = Cli::try_parse_from(["tidegate", "--version"]).unwrap_err();
         assert_eq!(long.to_string(), format!("tidegate {version}\nschemes: {schemes}\n"));
         let short = Cli::try_parse_from(["tidegate", "-V"]).unwrap_err();

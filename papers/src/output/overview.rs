@@ -38,7 +38,7 @@ Five papers on flow control, run in a simulator: what they say, and what comes o
 from the files beside each figure; a figure's name leads to all of its statements, numbers and pictures.
 
 P, L, A, R and B are the papers whose titles open the sections below; *ours* are comparisons that no paper makes. What
-slots, credits and the seven schemes are is told in the book's [chapter on schemes](../docs/schemes.md).
+slots, credits and the eight schemes are is told in the book's [chapter on schemes](../docs/schemes.md).
 
 A quoted *sentence* of a paper may make several statements, of which each is tested: it *comes out* if all of them do, *in
 part* if some do. *Implied* is what holds, but could hardly fail here; it does not count as coming out. The last column

@@ -22,7 +22,8 @@ fn scheme(run: &View) -> Option<SchemeName> {
 pub fn credits(run: &View) -> Option<Point> {
     let scheme = scheme(run)?;
     let (at, longest) = run.most(Counter::DelayNanoseconds)?;
-    if scheme.lends() == ReceiverResource::Nothing || share(run, longest) < SHARE_MATTERS {
+    let has_no_credits = matches!(scheme.lends(), ReceiverResource::Nothing | ReceiverResource::PoolSlots);
+    if has_no_credits || share(run, longest) < SHARE_MATTERS {
         return None;
     }
     let (delayed, messages) = (run.job(Counter::SendsDelayed), messages(run));
@@ -146,8 +147,12 @@ pub fn full_mailboxes(run: &View) -> Option<Point> {
     let packets = run.job(Counter::PacketsSent);
     let longest = run.most(Counter::DelayNanoseconds).map_or(0, |(_, most)| most);
     let matters = share(run, longest) >= SHARE_MATTERS || full as f64 >= MESSAGES_MATTER * packets.max(1) as f64;
-    if scheme(run).is_none_or(|scheme| scheme.lends() != ReceiverResource::Nothing) || full == 0 || !matters {
+    let lends = scheme(run)?.lends();
+    if !matches!(lends, ReceiverResource::Nothing | ReceiverResource::PoolSlots) || full == 0 || !matters {
         return None;
+    }
+    if lends == ReceiverResource::PoolSlots {
+        return Some(empty_pools(run, full));
     }
     let wanted = u64::from(run.processes[0].facts.slots_per_peer) * 2;
     let (at, _) = run.most(Counter::MailboxPeak)?;
@@ -166,11 +171,26 @@ pub fn full_mailboxes(run: &View) -> Option<Point> {
     Some(Point { id: "mailbox_full", text, options, evidence })
 }
 
+/// Senders found no slot in the pool of their receiver, and waited until they were invited.
+fn empty_pools(run: &View, full: u64) -> Point {
+    let slots = run.processes[0].facts.posted.unwrap_or_default().pool_most;
+    let wanted = u64::from(slots) * 2;
+    let text = format!(
+        "{} times a sender found none of the {} slots of its receiver's pool free, and waited until it was invited: \
+         --pool-slots {wanted} makes pools twice as large. Where receivers are slow that hardly helps.",
+        count(full),
+        count(slots.into()),
+    );
+    let evidence = vec![of_job(run, Counter::MailboxFull), of_job(run, Counter::PacketsSent)];
+    Point { id: "mailbox_full", text, options: vec![format!("--pool-slots {wanted}")], evidence }
+}
+
 /// Messages found no posted buffer and were sent again when the retry timer had run out.
 pub fn refusals(run: &View) -> Option<Point> {
     let scheme = scheme(run)?;
     let (refused, messages) = (run.job(Counter::Refusals), messages(run));
-    if !scheme.lends().posts_buffers() || (refused as f64) < MESSAGES_MATTER * messages.max(1) as f64 || refused == 0 {
+    let has_buffers = scheme.lends().posts_buffers() && !scheme.lends().is_pool_of_slots();
+    if !has_buffers || (refused as f64) < MESSAGES_MATTER * messages.max(1) as f64 || refused == 0 {
         return None;
     }
     let posted = run.processes[0].facts.posted.unwrap_or_default();

@@ -5,8 +5,8 @@ use crate::report::{Figure, Series, SeriesKind};
 type Colour = [u8; 3];
 
 /// Schemes, and what is compared with, which has none: colours that people who do not tell red from green tell apart
-/// (Okabe and Ito), a brown and a grey; dashes as SVG has them; and paths of markers around a point.
-const SCHEMES: [(&str, Colour, &str, &str); 8] = [
+/// (Okabe and Ito), a brown, black and a grey; dashes as SVG has them; and paths of markers around a point.
+const SCHEMES: [(&str, Colour, &str, &str); 9] = [
     ("static", [0, 114, 178], "", "m-3.5 -3.5h7v7h-7z"),
     ("dynamic", [213, 94, 0], "9 4", "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z"),
     ("none", [0, 158, 115], "5 5", "m0 -5l4.5 8h-9z"),
@@ -14,6 +14,7 @@ const SCHEMES: [(&str, Colour, &str, &str); 8] = [
     ("preposted", [230, 159, 0], "16 4", "m0 5l4.5 -8h-9z"),
     ("growing", [86, 180, 233], "2 3", "m-1.5 -1.5v-3.5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3z"),
     ("shared_window", [120, 72, 28], "12 3 2 3 2 3", "m-5 0l2.5 -4.3h5l2.5 4.3l-2.5 4.3h-5z"),
+    ("speculative", [0, 0, 0], "6 2", "m-5 -1l10 0l-8 6l3 -10l3 10z"),
     ("reference", GREY, "2 6", "m-5 -1.5h10v3h-10z"),
 ];
 const GREY: Colour = [90, 90, 90];
