@@ -95,6 +95,15 @@ impl Node {
         }
     }
 
+    /// The next packet of its mailbox.
+    fn take_packet(&mut self) -> Option<Packet> {
+        let packet = self.mailbox.pop_front()?;
+        if let Some(slots) = self.queues.as_mut().and_then(ReceiveQueues::slots_mut) {
+            slots.note_retrieved(1);
+        }
+        Some(packet)
+    }
+
     /// Whether it has retrieved all that a node has written, which it knows as `peer`.
     fn has_taken_all(&self, from: usize, peer: PeerId) -> bool {
         self.in_transit[from].is_empty() && self.mailbox.iter().all(|packet| packet.header.source() != peer)
@@ -227,7 +236,15 @@ impl Network {
     fn take_buffer(&mut self, from: usize, to: usize) -> Result<(), WriteError> {
         let source = peer_of(to, from, self.nodes.len());
         let node = &mut self.nodes[to];
-        let Some(queues) = node.queues.as_mut().filter(|_| !node.is_amid[from]) else { return Ok(()) };
+        let Some(queues) = node.queues.as_mut() else { return Ok(()) };
+        if let Some(slots) = queues.slots_mut() {
+            // As over shared memory: whoever finds none tries again, and takes what is kept for it meanwhile.
+            while slots.poll_invitation().is_some() {}
+            return if slots.take(source, 0) { Ok(()) } else { Err(WriteError::Full) };
+        }
+        if node.is_amid[from] {
+            return Ok(());
+        }
         if !queues.take(source) {
             return Err(WriteError::Refused);
         }

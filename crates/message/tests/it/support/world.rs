@@ -72,6 +72,7 @@ impl Setup {
             (SchemeName::Static, true),
             (SchemeName::Dynamic, false),
             (SchemeName::Dynamic, true),
+            (SchemeName::Speculative, false),
             (SchemeName::RefuseThird, false),
         ];
         let memories = Memory::ALL;
@@ -87,7 +88,8 @@ impl Setup {
 
     /// Whether short messages leave at once and whole, and none goes by a request to send because it was refused.
     pub fn never_refuses(&self) -> bool {
-        self.scheme != SchemeName::RefuseThird && !self.scheme.lends().posts_buffers()
+        let has_buffers = self.scheme.lends().posts_buffers() && !self.scheme.lends().is_pool_of_slots();
+        self.scheme != SchemeName::RefuseThird && !has_buffers
     }
 
     /// The job, with nothing posted.
@@ -120,7 +122,9 @@ impl Setup {
         let buffers = &mut config.buffers;
         (buffers.per_connection, buffers.per_connection_most) = (each, 2 * each);
         (buffers.pool_first, buffers.pool_most) = (each, 2 * each);
-        if self.slots < 64 {
+        // One pool has as few for all.
+        buffers.pool_slots = self.slots;
+        if self.slots < 64 && !self.scheme.lends().is_pool_of_slots() {
             buffers.packets = 4;
         }
         config

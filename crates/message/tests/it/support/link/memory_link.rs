@@ -210,7 +210,7 @@ impl Link for MemoryLink {
         let network = &mut *self.network.borrow_mut();
         let node = &mut network.nodes[me];
         loop {
-            let mut packet = node.mailbox.pop_front()?;
+            let mut packet = node.take_packet()?;
             let source = packet.header.source();
             if !node.quarantined.contains(&node_of(me, source, nodes)) {
                 let following = slots_that_go_on(packet.header, &node.mailbox);
@@ -223,13 +223,13 @@ impl Link for MemoryLink {
     }
 
     fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
-        let mailbox = &mut self.network.borrow_mut().nodes[self.me].mailbox;
+        let node = &mut self.network.borrow_mut().nodes[self.me];
         let places = into.iter_mut().take(first.slots() as usize - 1);
         // A hostile one says more than there are.
-        if (slots_that_go_on(*first, mailbox) as usize) < places.len() {
+        if (slots_that_go_on(*first, &node.mailbox) as usize) < places.len() {
             return None;
         }
-        places.fold(None, |_, place| mailbox.pop_front().inspect(|packet| *place = packet.payload))
+        places.fold(None, |_, place| node.take_packet().inspect(|packet| *place = packet.payload))
     }
 
     fn post(&mut self, posting: Posting) {
