@@ -42,7 +42,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let (piece, behind) = more.split_at((*length as usize).min(more.len()));
         let mut batch = piece.to_vec();
         if is_sound & 1 == 1 && batch.len() >= 40 {
-            batch[..4].copy_from_slice(b"TGB\x07");
+            batch[..4].copy_from_slice(b"TGB\x09");
             batch[8..16].copy_from_slice(&contact(1).id().to_le_bytes());
             batch[16..24].copy_from_slice(&contact(2 + (is_sound >> 2)).id().to_le_bytes());
             // Of some the sender belongs to the job.

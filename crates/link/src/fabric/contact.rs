@@ -31,7 +31,7 @@ use tidegate_flow::Config;
 
 /// The version of the address, of the batches between hosts (`wire`) and of what greetings say: whoever changes one of
 /// them changes this, so that two versions never meet. (Segments have one of their own, in their first word.)
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 const MARK: [u8; 2] = *b"TG";
 /// Where things are in the bytes.
 const CHECK_AT: usize = 6;

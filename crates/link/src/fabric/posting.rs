@@ -1,4 +1,4 @@
-//! What the protocol does for posted buffers; the rules are in `buffers`.
+//! What the protocol does for posted buffers and pools of slots; the rules are in `buffers` and `slots`.
 
 use super::buffers::Arriving;
 use super::protocol::Protocol;
@@ -14,13 +14,17 @@ impl Protocol {
         }
     }
 
-    /// Puts those packets of a batch's body into the mailbox that have buffers, or all where none are posted.
+    /// Puts those packets of a batch's body into the mailbox that have buffers or slots, or all where none are posted.
     pub(super) fn deliver_from(&mut self, place: PeerId, generation: u16, body: &[u8], arriving: &mut Arriving) {
         let Some(mut queues) = self.queues.take() else {
             return self.deliver(packets(body, generation, place));
         };
         for mut packet in sent_packets(body) {
-            if arriving.accept(&mut queues, place, packet.header) {
+            let is_accepted = match queues.slots_mut() {
+                Some(slots) => arriving.accept_slot(slots, place, packet.header),
+                None => arriving.accept(&mut queues, place, packet.header),
+            };
+            if is_accepted {
                 packet.header = packet.header.published(generation, place);
                 self.deliver(std::iter::once(packet));
             }
@@ -32,9 +36,19 @@ impl Protocol {
         self.queues = Some(queues);
     }
 
-    /// A peer has said what became of our messages.
+    /// A peer has said what became of our messages, or packets.
     pub(super) fn handle_receipt(&mut self, place: PeerId, receipt: Receipt, now: Instant) {
         let timer = self.retry_timer;
+        if let Some(speculating) = self.known(place).and_then(|peer| peer.speculating.as_mut()) {
+            let answered = speculating.handle_receipt(receipt);
+            if answered.is_refused {
+                self.tell(LinkEvent::Refused(place));
+            }
+            if answered.may_send {
+                self.queue(place);
+            }
+            return;
+        }
         let Some(unaccepted) = self.known(place).and_then(|peer| peer.unaccepted.as_mut()) else { return };
         if let Some(until) = unaccepted.handle_receipt(receipt, now, timer) {
             self.refused.push_back((until, place));

@@ -1,0 +1,226 @@
+//! One pool of slots between hosts (`speculative`): each packet takes a slot of its receiver's pool, or is refused and
+//! goes again when its sender is invited. [`SlotPool`] and [`Speculation`] have the rules; this is how batches carry
+//! them. An endpoint with peers on its own host has a second pool of as many slots, in its shared memory.
+//!
+//! The sending link keeps each packet until it is accepted ([`Speculating`]), at most [`KEPT_MOST`] for a peer. A packet
+//! carries its number, how many its sender has behind it, and whether its sender waits for an answer, in fields of its
+//! header that only links use. The receiving link looks at the packet that it expects next, and drops the others.
+//!
+//! Every batch says which packet its sender expects next from us, how often it has refused or invited us, and to how
+//! many slots it has invited us last ([`Receipt`]). The count is odd while we have to wait. An invitation makes the
+//! receiving link send an acknowledgement at once, which carries it, unless another batch does.
+//!
+//! **Why no refusal and no invitation is lost or misread.** A refusal follows only from a packet that its sender has
+//! sent since the last invitation it knows of. So the count is ahead of what the sender knows by two at most: from one
+//! refusal to the invitation after it. Two mean that both have happened, and everything goes again from the expected
+//! packet on. The number of batches that have come grows with each refusal, and between two refusals there is one
+//! invitation: so a receipt whose batch acknowledges less than another did is older, and is not looked at, and of two
+//! that acknowledge the same the one with the higher count is later. A lost acknowledgement that carried an invitation
+//! is made good by any later batch; a sender that hears nothing pings, and each answer carries the receipt.
+//!
+//! **Slots that nobody uses.** A sender that was invited and computes does not come. When others wait, and nothing has
+//! come of the one invited longest ago for [`HOLDING_MOST`], its slots are taken back. A sender that calls us
+//! more rarely than that would be invited in vain for ever: so the time doubles each time that this happens to it
+//! before it has used a slot, up to [`DOUBLINGS_MOST`] times.
+
+use super::buffers::{Arriving, KEPT_MOST, NUMBER_MASK, REFUSALS_MASK, distance};
+use super::protocol::Protocol;
+use super::wire::Receipt;
+use std::time::Duration;
+use tidegate_flow::{Arrived, Header, Instant, Packet, PeerId, SlotPool, Speculation};
+
+/// How long slots are kept for a sender of which nothing comes, while others wait for slots.
+pub const HOLDING_MOST: Duration = Duration::from_millis(5);
+/// How often that time doubles for a sender that comes too late each time: up to 1.28 s.
+const DOUBLINGS_MOST: u32 = 8;
+/// The bit beside a packet's number that says that its sender waits for an answer.
+const WANTS_ANSWER: u16 = 0x8000;
+/// More packets than this are not said to be behind another: the header has so many bits for that.
+const BEHIND_MOST: u32 = 0xf_ffff;
+
+/// What we have written to a peer and its pool of slots has not accepted.
+#[derive(Debug)]
+pub struct Speculating {
+    queue: Speculation<Packet>,
+    /// How often the peer has refused or invited us, as far as we know.
+    answers: u8,
+    /// Packets that the program had more of when there was no room for them.
+    waiting: u32,
+}
+
+/// What a receipt has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// A packet of ours was refused.
+    pub is_refused: bool,
+    /// Packets can be sent that could not before.
+    pub may_send: bool,
+}
+
+impl Default for Speculating {
+    /// Until a packet is refused, there may be as many under way as are kept.
+    fn default() -> Self {
+        Speculating { queue: Speculation::new(KEPT_MOST as u32), answers: 0, waiting: 0 }
+    }
+}
+
+impl Speculating {
+    /// How many packets may be added.
+    pub fn room(&self) -> usize {
+        KEPT_MOST.saturating_sub(self.queue.len())
+    }
+
+    /// Adds a packet behind the others.
+    pub fn push(&mut self, packet: &Packet) {
+        self.queue.push(*packet);
+    }
+
+    /// The program has so many more packets, for which there is no room.
+    pub fn note_waiting(&mut self, packets: u32) {
+        self.waiting = packets;
+    }
+
+    /// The next packet that may be sent now, if there is one, which counts as sent from now on.
+    pub fn next(&mut self) -> Option<Packet> {
+        let wants_answer = self.queue.is_narrow() && self.queue.wants_answer();
+        let (number, behind, packet) = self.queue.next_to_send()?;
+        let behind = behind.saturating_add(self.waiting).min(BEHIND_MOST);
+        let stamp = number as u16 & NUMBER_MASK | if wants_answer { WANTS_ANSWER } else { 0 };
+        let packet = Packet { header: packet.header.published(stamp, PeerId(behind)), ..*packet };
+        self.queue.note_sent();
+        Some(packet)
+    }
+
+    /// The peer has said what became of our packets. What cannot be true changes nothing.
+    pub fn handle_receipt(&mut self, receipt: Receipt) -> Answered {
+        let news = receipt.refusals.wrapping_sub(self.answers) & REFUSALS_MASK;
+        let accepted = u32::from(distance(self.queue.first() as u16, receipt.expected));
+        if news > REFUSALS_MASK / 2 || accepted as usize > self.queue.len() {
+            return Answered::default();
+        }
+        self.answers = receipt.refusals & REFUSALS_MASK;
+        let (is_waiting, is_invited) = (self.queue.is_waiting(), self.answers.is_multiple_of(2));
+        let before = self.queue.first().wrapping_add(accepted);
+        let is_refused = news > 0 && !is_waiting && self.queue.handle_refused(before);
+        let mut may_send = !is_refused && self.queue.handle_accepted(before);
+        if is_invited && self.queue.is_waiting() {
+            self.queue.handle_invited(receipt.slots.into());
+            may_send = true;
+        }
+        Answered { is_refused, may_send }
+    }
+
+    /// The headers of the packets that are not accepted.
+    pub fn headers(&self) -> impl Iterator<Item = Header> {
+        self.queue.packets().map(|packet| packet.header)
+    }
+
+    /// Whether all is accepted.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+impl Arriving {
+    /// A packet of this peer has come for our pool of slots, with what its sender wrote into its header. Returns whether
+    /// it has a slot.
+    pub fn accept_slot(&mut self, pool: &mut SlotPool, from: PeerId, header: Header) -> bool {
+        let (stamp, behind) = (header.stamp(), header.source().0);
+        let ahead = distance(self.expected as u16, stamp);
+        let number = match ahead <= NUMBER_MASK / 2 {
+            true => self.expected.wrapping_add(ahead.into()),
+            false => self.expected.wrapping_sub(distance(stamp, self.expected as u16).into()),
+        };
+        self.wants_answer |= stamp & WANTS_ANSWER != 0;
+        let arrived = pool.handle_arrival(from, number, behind);
+        match arrived {
+            Arrived::Accepted => (self.expected, self.revocations) = (self.expected.wrapping_add(1), 0),
+            Arrived::Refused => self.refusals = self.refusals.wrapping_add(1) & REFUSALS_MASK,
+            Arrived::Dropped => {}
+        }
+        arrived == Arrived::Accepted
+    }
+
+    /// So many slots are kept for this peer, which waits for them.
+    pub fn invite(&mut self, slots: u32) {
+        self.slots = slots.min(u16::MAX.into()) as u16;
+        self.refusals = self.refusals.wrapping_add(1) & REFUSALS_MASK;
+    }
+
+    /// Slots that were kept for this peer were taken back.
+    pub fn revoke(&mut self) {
+        self.revocations = self.revocations.saturating_add(1);
+    }
+
+    /// How long slots are kept for this peer while nothing comes of it and others wait.
+    pub fn holding_most(&self) -> Duration {
+        HOLDING_MOST * (1 << self.revocations.min(DOUBLINGS_MOST))
+    }
+}
+
+/// The peer that was invited longest ago, while others wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder {
+    place: PeerId,
+    /// The packet that is expected of it.
+    expected: u32,
+    /// Until when its slots are kept though it does not come.
+    pub until: Instant,
+}
+
+impl Protocol {
+    pub(super) fn slot_pool(&mut self) -> Option<&mut SlotPool> {
+        self.queues.as_mut()?.slots_mut()
+    }
+
+    /// Whether peers have been invited and not been told.
+    #[inline]
+    pub fn has_invitations(&self) -> bool {
+        self.queues.as_ref().and_then(|queues| queues.slots()).is_some_and(SlotPool::has_invitations)
+    }
+
+    /// A packet has left the mailbox: its slot is free.
+    #[inline]
+    pub(super) fn note_retrieved(&mut self) {
+        if let Some(slots) = self.slot_pool() {
+            slots.note_retrieved(1);
+        }
+    }
+
+    /// Takes back slots that nobody uses, and tells the peers for which slots are kept now.
+    pub(super) fn serve_slots(&mut self, now: Instant) {
+        while let Some(idle) = self.idle_holder(now) {
+            self.holder = None;
+            self.slot_pool().and_then(SlotPool::revoke);
+            if let Some(peer) = self.known(idle) {
+                peer.arriving.revoke();
+            }
+        }
+        while let Some((place, slots)) = self.slot_pool().and_then(SlotPool::poll_invitation) {
+            let Some(peer) = self.known(place) else { continue };
+            peer.arriving.invite(slots);
+            peer.due.acknowledgement = Some(now);
+            self.queue(place);
+        }
+    }
+
+    /// The peer whose slots are to be taken back now.
+    fn idle_holder(&mut self, now: Instant) -> Option<PeerId> {
+        let slots = self.slot_pool()?;
+        let first = slots.first_holder().filter(|_| slots.may_revoke());
+        let Some((place, expected)) = first.map(|place| (place, slots.expected(place))) else {
+            self.holder = None;
+            return None;
+        };
+        match self.holder {
+            Some(holder) if (holder.place, holder.expected) == (place, expected) => {
+                (holder.until <= now).then_some(place)
+            }
+            _ => {
+                let most = self.known(place).map_or(HOLDING_MOST, |peer| peer.arriving.holding_most());
+                self.holder = Some(Holder { place, expected, until: now + most });
+                None
+            }
+        }
+    }
+}
