@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(Contact::from_bytes(&[7; 64]), Err(NoContact::Foreign));
         let old = [&b"TG3"[..], &good[3..]].concat();
         let said = Contact::from_bytes(&old).unwrap_err().to_string();
-        assert!(said.contains("another version of Tidegate (3; here 6)"), "{said}");
+        assert!(said.contains("another version of Tidegate (3; here 7)"), "{said}");
         let said = NoContact::Changed.to_string();
         assert_eq!(said, "this is no address of Tidegate: its check value is wrong; the launcher has changed it");
     }

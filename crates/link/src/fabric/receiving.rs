@@ -212,7 +212,8 @@ impl Protocol {
         let is_awaited = mem::take(&mut arriving.wants_answer);
         peer.arriving = arriving;
         peer.unacknowledged += came;
-        let is_urgent = is_full || is_refused || is_awaited || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
+        let is_urgent =
+            is_full || is_refused || is_awaited || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
         let is_news = last.is_closing && !peer.is_closing;
         peer.is_closing |= is_news;
         match taken {

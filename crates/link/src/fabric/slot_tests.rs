@@ -4,12 +4,12 @@
 use super::buffers::KEPT_MOST;
 use super::protocol::Protocol;
 use super::slots::HOLDING_MOST;
-use super::testing::{Faults, Random};
+use super::testing::{Faults, Random, contact};
 use super::tests::{Job, MOMENT, WHILE, greeting};
-use super::wire::PACKETS_PER_BATCH;
+use super::wire::{self, HEADER_BYTES, Header, Kind, PACKETS_PER_BATCH, Receipt};
 use proptest::prelude::*;
 use std::time::Duration;
-use tidegate_flow::{Config, PeerId, SchemeName, SlotPool};
+use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName, SlotPool};
 use tidegate_message::{LinkEvent, WriteError};
 
 fn flow(slots: u32) -> Config {
@@ -83,8 +83,10 @@ impl Pools {
         }
     }
 
-    fn has_unsent(&self) -> bool {
-        self.job.nodes.iter().any(|node| node.protocol.has_unsent())
+    fn has_ended(&self, way: (usize, usize), most: u32) -> bool {
+        let (from, to) = way;
+        let place = self.place(from, to);
+        self.came[to][from] == most && !self.job.nodes[from].protocol.has_unsent_to(place)
     }
 
     /// Each of `ways` carries so many packets, at this pace of retrieving in a thousand, until all have come. Returns
@@ -101,7 +103,7 @@ impl Pools {
                 while random.happens(pace) && self.retrieve(node).is_some() {}
             }
             self.check();
-            if ways.iter().all(|&(from, to)| self.came[to][from] == most) && !self.has_unsent() {
+            if ways.iter().all(|&way| self.has_ended(way, most)) {
                 return self.job.now.since(begun);
             }
         }
@@ -173,7 +175,7 @@ fn a_sender_is_invited_to_as_many_slots_as_it_has_packets() {
     let now = pools.job.now;
     let write = pools.job.nodes[2].protocol.write(place, 20, now, |packets, _| {
         for packet in packets {
-            *packet = tidegate_flow::Packet::with_credits(tidegate_flow::PacketKind::Data, written);
+            *packet = Packet::with_credits(PacketKind::Data, written);
             written += 1;
         }
     });
@@ -340,6 +342,48 @@ fn a_refused_sender_keeps_a_bounded_number_of_packets() {
     let batches = pools.job.nodes[1].protocol.counts().sent - sent;
     assert!(batches <= 4000, "{batches} batches for 4000 packets, two of which have slots");
     assert!(batches >= 4000 / PACKETS_PER_BATCH as u64);
+}
+
+/// Header and packets of a batch of packets with any contents, from node 2 to node 0.
+fn batch_of_anything(header: (u64, u64, u16, u8, u16), packets: &[(u16, u32)]) -> Vec<u8> {
+    let (sequence, acknowledged, expected, refusals, slots) = header;
+    let [to, from] = [0, 2].map(|number| contact(number, number, 64).id());
+    let receipt = Receipt { expected, refusals, slots };
+    let (kind, is_closing, is_last) = (Kind::Packets, false, false);
+    let mut batch = vec![0; HEADER_BYTES];
+    Header { kind, is_closing, is_last, to, from, sequence, acknowledged, receipt }.emit(&mut batch);
+    for &(stamp, source) in packets {
+        let mut packet = Packet::with_credits(PacketKind::Data, 0);
+        packet.header = packet.header.published(stamp, PeerId(source & 0xf_ffff));
+        wire::push_packet(&mut batch, &packet);
+    }
+    batch
+}
+
+proptest! {
+    /// A peer of the job may say anything; another one is served all the same.
+    #[test]
+    fn anything_may_come(
+        batches in prop::collection::vec(
+            ((0_u64..9, 0_u64..4, any::<u16>(), 0_u8..64, any::<u16>()), prop::collection::vec((0_u16..9, any::<u32>()), 0..9)),
+            0..60,
+        ),
+        slots in 1_u32..5,
+    ) {
+        let mut pools = Pools::new(3, slots, 1);
+        for (header, packets) in &batches {
+            let now = pools.job.now;
+            pools.job.nodes[0].protocol.handle_batch(&batch_of_anything(*header, packets), now);
+            let to = pools.place(0, 2);
+            let _ = pools.job.write(0, to, 1);
+            pools.job.step(MOMENT);
+            while pools.job.retrieve(0).is_some() {}
+            while pools.job.nodes[0].protocol.poll_event().is_some() {}
+            prop_assert_eq!(pools.pool(0).filled() as usize, pools.job.nodes[0].protocol.packets());
+        }
+        pools.job.nodes.pop();
+        pools.run(&[(1, 0), (0, 1)], 20, 900, &mut Random(1));
+    }
 }
 
 proptest! {

@@ -224,3 +224,132 @@ impl Protocol {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tidegate_flow::PacketKind;
+
+    const PEER: PeerId = PeerId(0);
+    const OTHER: PeerId = PeerId(1);
+
+    fn sent(speculating: &mut Speculating) -> Vec<Packet> {
+        std::iter::from_fn(|| speculating.next()).collect()
+    }
+
+    /// Numbers of packets, and of refusals and invitations, begin again several times. Of two receipts only one comes.
+    #[test]
+    fn all_packets_arrive_once_and_in_order_however_often_numbers_begin_again() {
+        let (mut speculating, mut arriving) = (Speculating::default(), Arriving::default());
+        let mut pool = SlotPool::new(2, 8);
+        let (mut written, mut got, mut refusals, mut rounds) = (0_u32, 0, 0, 0_u32);
+        while got < 3 * u32::from(NUMBER_MASK) {
+            rounds += 1;
+            for _ in 0..speculating.room().min(30) {
+                speculating.push(&Packet::with_credits(PacketKind::Data, written % 100));
+                written += 1;
+            }
+            for packet in sent(&mut speculating) {
+                if arriving.accept_slot(&mut pool, PEER, packet.header) {
+                    assert_eq!(packet.credits(), got % 100);
+                    got += 1;
+                }
+            }
+            if rounds.is_multiple_of(2) {
+                refusals += u32::from(speculating.handle_receipt(arriving.receipt()).is_refused);
+            }
+            pool.note_retrieved(pool.filled());
+            while let Some((_, slots)) = pool.poll_invitation() {
+                arriving.invite(slots);
+            }
+            refusals += u32::from(speculating.handle_receipt(arriving.receipt()).is_refused);
+            assert!(speculating.handle_receipt(arriving.receipt()) == Answered::default(), "it is known");
+        }
+        assert!(refusals > 10 * u32::from(REFUSALS_MASK), "{refusals} in {rounds}");
+        assert!(written < got + KEPT_MOST as u32 + 1);
+    }
+
+    #[test]
+    fn a_packet_says_how_many_are_behind_it_and_who_waits_asks_for_an_answer() {
+        let mut speculating = Speculating::default();
+        (0..5).for_each(|number| speculating.push(&Packet::with_credits(PacketKind::Data, number)));
+        speculating.note_waiting(3);
+        let said = |packet: &Packet| (packet.header.stamp(), packet.header.source().0);
+        let first: Vec<_> = sent(&mut speculating).iter().map(said).collect();
+        assert_eq!(first, [(0, 7), (1, 6), (2, 5), (3, 4), (4, 3)]);
+        for round in 0..9 {
+            let receipt = Receipt { expected: 0, refusals: 2 * round + 1, slots: 0 };
+            assert!(speculating.handle_receipt(receipt).is_refused && sent(&mut speculating).is_empty());
+            let receipt = Receipt { refusals: 2 * round + 2, slots: 1, ..receipt };
+            assert!(speculating.handle_receipt(receipt).may_send);
+            assert!(!sent(&mut speculating).is_empty());
+        }
+        // The one that was invited was accepted, and another one: the window has grown from one to two.
+        let receipt = Receipt { expected: 2, refusals: 18, slots: 1 };
+        assert!(speculating.handle_receipt(receipt).may_send);
+        let last: Vec<_> = sent(&mut speculating).iter().map(said).collect();
+        assert_eq!(last, [(WANTS_ANSWER | 2, 5), (WANTS_ANSWER | 3, 4)]);
+    }
+
+    #[test]
+    fn slots_are_kept_longer_for_a_sender_that_came_too_late() {
+        let (mut arriving, mut pool) = (Arriving::default(), SlotPool::new(2, 1));
+        assert_eq!(arriving.holding_most(), HOLDING_MOST);
+        (0..50).for_each(|_| arriving.revoke());
+        assert_eq!(arriving.holding_most(), HOLDING_MOST * (1 << DOUBLINGS_MOST));
+        assert!(arriving.accept_slot(&mut pool, PEER, Header::new(PacketKind::Data, 1, 0)));
+        assert_eq!(arriving.holding_most(), HOLDING_MOST);
+    }
+
+    proptest! {
+        /// Whatever a peer says, no more is kept than may be, and what it does not say stays in order.
+        #[test]
+        fn any_receipts_may_come(receipts in prop::collection::vec((0_u16..600, 0_u8..64, any::<u16>()), 0..300)) {
+            let (mut speculating, mut number) = (Speculating::default(), 0);
+            for (expected, refusals, slots) in receipts {
+                for _ in 0..speculating.room().min(7) {
+                    speculating.push(&Packet::with_credits(PacketKind::Data, number));
+                    number += 1;
+                }
+                let numbers: Vec<u32> = sent(&mut speculating).iter().map(|packet| packet.credits()).collect();
+                prop_assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+                // What is sent is not always near what it says.
+                let expected = expected.wrapping_add(speculating.queue.first() as u16).wrapping_sub(50);
+                speculating.handle_receipt(Receipt { expected, refusals, slots });
+                prop_assert!(speculating.headers().count() <= KEPT_MOST);
+            }
+        }
+
+        /// Whatever packets say, every slot is free, kept or filled, and another sender gets one.
+        #[test]
+        fn any_packets_may_come(headers in prop::collection::vec((0_u16..9, any::<u32>(), 0_u8..4), 0..300), size in 1_u32..9) {
+            let mut arriving = [Arriving::default(), Arriving::default()];
+            let mut pool = SlotPool::new(2, size);
+            for (ahead, behind, what) in headers {
+                let expected = arriving[0].receipt().expected;
+                let stamp = expected.wrapping_add(ahead).wrapping_sub(2) | if what == 1 { WANTS_ANSWER } else { 0 };
+                let header = Header::new(PacketKind::Data, 1, 0).published(stamp, PeerId(behind % (BEHIND_MOST + 1)));
+                arriving[0].accept_slot(&mut pool, PEER, header);
+                if what == 2 {
+                    pool.note_retrieved(1);
+                }
+                if what == 3 {
+                    pool.revoke();
+                }
+                while let Some((place, slots)) = pool.poll_invitation() {
+                    arriving[place.0 as usize].invite(slots);
+                }
+                prop_assert_eq!(pool.free() + pool.filled() + pool.kept_for(PEER), size);
+                prop_assert_eq!(arriving[0].receipt().refusals % 2 == 1, pool.is_marked(PEER));
+            }
+            pool.note_retrieved(pool.filled());
+            let header = Header::new(PacketKind::Data, 1, 0);
+            if !arriving[1].accept_slot(&mut pool, OTHER, header) {
+                // All was kept for the first.
+                prop_assert_eq!(pool.revoke(), Some(PEER));
+                prop_assert!(arriving[1].accept_slot(&mut pool, OTHER, header));
+            }
+        }
+    }
+}
