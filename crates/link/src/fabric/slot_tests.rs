@@ -202,6 +202,54 @@ fn an_invitation_that_is_lost_is_told_again() {
     assert_eq!(pools.retrieve(0), Some(2), "a ping has asked, and its answer told");
 }
 
+/// It may have been made before many others: its counts would read as later ones.
+#[test]
+fn a_batch_that_is_older_than_another_says_nothing() {
+    let mut pools = Pools::new(3, 1, 3);
+    invite_second(&mut pools);
+    let [to, from] = [2, 0].map(|number| contact(number, number, 64).id());
+    let receipt = Receipt { expected: 0, refusals: 32, slots: 1 };
+    let (kind, is_closing, is_last) = (Kind::Acknowledgement, false, false);
+    let mut batch = vec![0; HEADER_BYTES];
+    Header { kind, is_closing, is_last, to, from, sequence: 0, acknowledged: 0, receipt }.emit(&mut batch);
+    let now = pools.job.now;
+    pools.job.nodes[2].protocol.handle_batch(&batch, now);
+    let sent = pools.job.nodes[2].protocol.counts().sent;
+    pools.job.exchange(2);
+    assert_eq!(pools.job.nodes[2].protocol.counts().sent, sent, "it waits");
+    pools.job.steps(3, MOMENT);
+    assert_eq!(pools.retrieve(0), Some(2), "the invitation is not taken for an older one");
+}
+
+#[test]
+fn refused_packets_count_as_unsent_though_their_batch_has_come() {
+    let mut pools = Pools::new(3, 1, 3);
+    assert!(pools.write(1, 0));
+    pools.job.steps(2, MOMENT);
+    (0..3).for_each(|_| assert!(pools.write(2, 0)));
+    pools.job.steps(5, MOMENT);
+    let second = &pools.job.nodes[2].protocol;
+    assert!(second.has_unsent() && !second.is_flushed());
+    assert_eq!(second.unsent().count(), 3);
+    assert!(!pools.job.nodes[1].protocol.has_unsent() && pools.job.nodes[1].protocol.is_flushed());
+}
+
+/// A sender whose window is small waits for answers: they do not wait for something that carries them.
+#[test]
+fn a_sender_with_a_small_window_is_answered_at_once() {
+    let mut pools = Pools::new(2, 1, 3);
+    for _ in 0..9 {
+        (0..2).for_each(|_| assert!(pools.write(1, 0)));
+        pools.job.steps(3, MOMENT);
+        while pools.retrieve(0).is_some() {
+            pools.job.steps(3, MOMENT);
+        }
+    }
+    assert!(pools.write(1, 0));
+    [1, 0, 1].into_iter().for_each(|node| pools.job.exchange(node));
+    assert!(!pools.job.nodes[1].protocol.has_unsent(), "no time has passed");
+}
+
 #[test]
 fn a_refusal_and_an_invitation_that_are_learned_together_make_the_sender_send_again() {
     let mut pools = Pools::new(3, 1, 3);
@@ -245,15 +293,15 @@ fn slots_of_a_sender_that_computes_are_taken_back_when_others_wait() {
     assert_eq!(pools.retrieve(0), Some(2), "it comes when it computes no more");
 }
 
-/// A sender that calls every 30 ms would always come too late, while another takes all slots meanwhile.
+/// A sender that calls every 30 ms would always come too late, while two others take all slots meanwhile.
 #[test]
-fn a_sender_that_calls_rarely_gets_slots_though_another_floods() {
-    let mut pools = Pools::new(3, 4, 3);
+fn a_sender_that_calls_rarely_gets_slots_though_others_flood() {
+    let mut pools = Pools::new(4, 4, 3);
     let mut came = 0;
     for step in 0..20_000 {
         pools.job.now = pools.job.now + MOMENT;
-        (0..2).for_each(|node| pools.job.exchange(node));
-        while pools.write(1, 0) {}
+        [0, 1, 3].into_iter().for_each(|node| pools.job.exchange(node));
+        [1, 3].into_iter().for_each(|node| while pools.write(node, 0) {});
         if step % 500 == 0 {
             while pools.written[2][0] < 100 && pools.write(2, 0) {}
             (0..2).for_each(|_| pools.job.exchange(2));
@@ -271,6 +319,7 @@ fn a_peer_that_dies_while_it_is_invited_leaves_its_slots_to_others() {
     let place = pools.place(0, 2);
     pools.job.nodes[0].protocol.quarantine(place);
     assert!(pools.pool(0).kept_for(pools.place(0, 1)) == 1 && !pools.pool(0).may_revoke());
+    assert!(pools.job.nodes[0].protocol.known(place).expect("its place").speculating.is_none());
     pools.job.steps(3, MOMENT);
     assert_eq!(pools.job.retrieve(0).map(|(source, _)| source), Some(pools.place(0, 1)));
     assert_eq!(pools.pool(0).free(), 1);

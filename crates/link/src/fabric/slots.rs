@@ -246,6 +246,7 @@ mod tests {
         let (mut written, mut got, mut refusals, mut rounds) = (0_u32, 0, 0, 0_u32);
         while got < 3 * u32::from(NUMBER_MASK) {
             rounds += 1;
+            assert!(rounds < 3 * u32::from(NUMBER_MASK), "it does not end");
             for _ in 0..speculating.room().min(30) {
                 speculating.push(&Packet::with_credits(PacketKind::Data, written % 100));
                 written += 1;
@@ -290,6 +291,37 @@ mod tests {
         assert!(speculating.handle_receipt(receipt).may_send);
         let last: Vec<_> = sent(&mut speculating).iter().map(said).collect();
         assert_eq!(last, [(WANTS_ANSWER | 2, 5), (WANTS_ANSWER | 3, 4)]);
+    }
+
+    /// What comes late, or cannot be true, changes nothing.
+    #[test]
+    fn receipts_that_say_less_than_is_known_are_not_looked_at() {
+        let mut speculating = Speculating::default();
+        (0..3).for_each(|number| speculating.push(&Packet::with_credits(PacketKind::Data, number)));
+        assert_eq!(sent(&mut speculating).len(), 3);
+        let receipt = |expected, refusals, slots| Receipt { expected, refusals, slots };
+        for refusals in [1, 32, 63] {
+            assert_eq!(
+                speculating.handle_receipt(receipt(4, refusals, 9)),
+                Answered::default(),
+                "it has not sent these"
+            );
+        }
+        assert!(speculating.handle_receipt(receipt(1, 1, 0)).is_refused);
+        assert!(speculating.handle_receipt(receipt(1, 2, 2)).may_send);
+        assert_eq!(sent(&mut speculating).len(), 2);
+        assert_eq!(speculating.handle_receipt(receipt(1, 1, 0)), Answered::default());
+        assert_eq!(speculating.handle_receipt(receipt(3, 2, 2)), Answered { is_refused: false, may_send: true });
+        assert!(speculating.is_empty());
+    }
+
+    #[test]
+    fn a_packet_that_was_accepted_is_dropped_when_it_comes_again() {
+        let (mut arriving, mut pool) = (Arriving::default(), SlotPool::new(2, 8));
+        let header = |number| Header::new(PacketKind::Data, 1, 0).published(number, PeerId(0));
+        let accepted = [0, 1, 0, 1, NUMBER_MASK, 2].map(|number| arriving.accept_slot(&mut pool, PEER, header(number)));
+        assert_eq!(accepted, [true, true, false, false, false, true]);
+        assert_eq!((pool.filled(), arriving.receipt().expected), (3, 3));
     }
 
     #[test]
