@@ -300,7 +300,7 @@ mod tests {
         (0..3).for_each(|number| speculating.push(&Packet::with_credits(PacketKind::Data, number)));
         assert_eq!(sent(&mut speculating).len(), 3);
         let receipt = |expected, refusals, slots| Receipt { expected, refusals, slots };
-        for refusals in [1, 32, 63] {
+        for refusals in [1, 2] {
             assert_eq!(
                 speculating.handle_receipt(receipt(4, refusals, 9)),
                 Answered::default(),
