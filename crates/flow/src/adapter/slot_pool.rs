@@ -189,8 +189,8 @@ impl SlotPool {
         !self.to_invite.is_empty()
     }
 
-    /// The sender that [`revoke`](Self::revoke) would take slots from: of those for whom slots are kept, the one that
-    /// was invited longest ago.
+    /// The sender that [`revoke`](Self::revoke) would take slots from: the one that was invited longest ago and for
+    /// which slots are still kept.
     pub fn first_holder(&self) -> Option<PeerId> {
         self.holders.front().copied()
     }

@@ -171,7 +171,7 @@ impl Peer {
         self.outbox.push(packet);
     }
 
-    /// How many packets may be added, of so many that the program has.
+    /// How many packets may be added, of those that the program has.
     pub fn room_for(&mut self, count: u32) -> usize {
         let places = self.room().min(count as usize);
         if let Some(speculating) = &mut self.speculating {

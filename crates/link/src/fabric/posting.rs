@@ -1,9 +1,10 @@
-//! What the protocol does for posted buffers and pools of slots; the rules are in `buffers` and `slots`.
+//! Posted buffers and pools of slots in the protocol; the rules are in `buffers` and `slots`.
 
 use super::buffers::Arriving;
 use super::protocol::Protocol;
+use super::slots::{HOLDING_MOST, Holder};
 use super::wire::{Receipt, packets, sent_packets};
-use tidegate_flow::{Instant, PeerId, Posting};
+use tidegate_flow::{Instant, PeerId, Posting, ReceiveQueues, SlotPool};
 use tidegate_message::LinkEvent;
 
 impl Protocol {
@@ -61,6 +62,49 @@ impl Protocol {
         while let Some((_, place)) = self.refused.front().copied().filter(|(until, _)| *until <= now) {
             self.refused.pop_front();
             self.queue(place);
+        }
+    }
+
+    /// Whether peers have been invited and not been told.
+    #[inline]
+    pub fn has_invitations(&self) -> bool {
+        self.queues.as_ref().and_then(ReceiveQueues::slots).is_some_and(SlotPool::has_invitations)
+    }
+
+    /// Takes back slots that no sender uses, and tells the peers for which slots are kept now.
+    pub(super) fn serve_slots(&mut self, now: Instant) {
+        while let Some(idle) = self.idle_holder(now) {
+            self.holder = None;
+            self.slot_pool().and_then(SlotPool::revoke);
+            if let Some(peer) = self.known(idle) {
+                peer.arriving.revoke();
+            }
+        }
+        while let Some((place, slots)) = self.slot_pool().and_then(SlotPool::poll_invitation) {
+            let Some(peer) = self.known(place) else { continue };
+            peer.arriving.invite(slots);
+            peer.due.acknowledgement = Some(now);
+            self.queue(place);
+        }
+    }
+
+    /// The peer whose slots are to be taken back now.
+    fn idle_holder(&mut self, now: Instant) -> Option<PeerId> {
+        let slots = self.slot_pool()?;
+        let first = slots.first_holder().filter(|_| slots.may_revoke());
+        let Some((place, expected)) = first.map(|place| (place, slots.expected(place))) else {
+            self.holder = None;
+            return None;
+        };
+        match self.holder {
+            Some(holder) if (holder.place, holder.expected) == (place, expected) => {
+                (holder.until <= now).then_some(place)
+            }
+            _ => {
+                let most = self.known(place).map_or(HOLDING_MOST, |peer| peer.arriving.holding_most());
+                self.holder = Some(Holder { place, expected, until: now + most });
+                None
+            }
         }
     }
 }

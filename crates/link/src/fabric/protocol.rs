@@ -95,7 +95,7 @@ pub struct Protocol {
     /// Peers that have refused a message of ours, and until when that waits.
     pub(super) refused: VecDeque<(Instant, PeerId)>,
     pub(super) retry_timer: Duration,
-    /// For whom slots of our pool are kept, while others wait for some.
+    /// The peer for which slots of our pool have been kept longest, while others wait for some.
     pub(super) holder: Option<Holder>,
     pub(super) notices: Notices,
     /// The network's names for those who have no place any more.
@@ -342,6 +342,12 @@ impl Protocol {
         self.mailbox.len()
     }
 
+    /// Our pool of slots, where packets take such.
+    #[inline]
+    pub(super) fn slot_pool(&mut self) -> Option<&mut SlotPool> {
+        self.queues.as_mut()?.slots_mut()
+    }
+
     /// Puts packets of a peer into the mailbox.
     pub(super) fn deliver(&mut self, packets: impl Iterator<Item = Packet>) {
         let before = self.mailbox.len();
@@ -353,7 +359,10 @@ impl Protocol {
     pub fn retrieve(&mut self) -> Option<Arrival> {
         while let Some(packet) = self.mailbox.pop_front() {
             self.taken += 1;
-            self.note_retrieved();
+            // Also of a packet that is dropped here the slot is free.
+            if let Some(slots) = self.slot_pool() {
+                slots.note_retrieved(1);
+            }
             let source = packet.header.source();
             let place = self.places.get(source.0 as usize)?;
             let is_heard = place.peer.as_ref().is_some_and(|peer| !peer.is_quarantined);

@@ -212,8 +212,9 @@ impl Protocol {
         let is_awaited = mem::take(&mut arriving.wants_answer);
         peer.arriving = arriving;
         peer.unacknowledged += came;
-        let is_urgent =
-            is_full || is_refused || is_awaited || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
+        // A sender that was refused and sends nothing more anyway has no use for the answer before it is invited.
+        let is_answered = is_refused != is_awaited;
+        let is_urgent = is_full || is_answered || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
         let is_news = last.is_closing && !peer.is_closing;
         peer.is_closing |= is_news;
         match taken {

@@ -18,7 +18,7 @@ fn flow(slots: u32) -> Config {
     flow
 }
 
-/// So many nodes, each with a pool of so many slots, that know each other.
+/// Nodes that know each other, each with a pool of slots.
 struct Pools {
     job: Job,
     /// The place of each node in the table of each other one.
@@ -55,7 +55,7 @@ impl Pools {
         self.written[from][to] > number
     }
 
-    /// Retrieves a packet and hears all events. Returns of whom it was.
+    /// Retrieves a packet and hears all events. Returns which node has sent it.
     fn retrieve(&mut self, node: usize) -> Option<usize> {
         let retrieved = self.job.retrieve(node);
         while let Some(event) = self.job.nodes[node].protocol.poll_event() {
@@ -89,7 +89,7 @@ impl Pools {
         self.came[to][from] == most && !self.job.nodes[from].protocol.has_unsent_to(place)
     }
 
-    /// Each of `ways` carries so many packets, at this pace of retrieving in a thousand, until all have come. Returns
+    /// Each of `ways` carries `most` packets, at this pace of retrieving in a thousand, until all have come. Returns
     /// the time that it takes.
     fn run(&mut self, ways: &[(usize, usize)], most: u32, pace: u64, random: &mut Random) -> Duration {
         let begun = self.job.now;
@@ -234,9 +234,8 @@ fn refused_packets_count_as_unsent_though_their_batch_has_come() {
     assert!(!pools.job.nodes[1].protocol.has_unsent() && pools.job.nodes[1].protocol.is_flushed());
 }
 
-/// A sender whose window is small waits for answers: they do not wait for something that carries them.
-#[test]
-fn a_sender_with_a_small_window_is_answered_at_once() {
+/// Two nodes with a slot each, of which the second was refused so often that its window is small.
+fn refuse_often() -> Pools {
     let mut pools = Pools::new(2, 1, 3);
     for _ in 0..9 {
         (0..2).for_each(|_| assert!(pools.write(1, 0)));
@@ -245,9 +244,32 @@ fn a_sender_with_a_small_window_is_answered_at_once() {
             pools.job.steps(3, MOMENT);
         }
     }
+    pools
+}
+
+/// A sender whose window is small waits for answers: they do not wait for something that carries them.
+#[test]
+fn a_sender_with_a_small_window_is_answered_at_once() {
+    let mut pools = refuse_often();
     assert!(pools.write(1, 0));
     [1, 0, 1].into_iter().for_each(|node| pools.job.exchange(node));
     assert!(!pools.job.nodes[1].protocol.has_unsent(), "no time has passed");
+}
+
+#[test]
+fn a_refusal_waits_for_the_invitation_where_its_sender_waits_anyway() {
+    let mut pools = refuse_often();
+    (0..2).for_each(|_| assert!(pools.write(1, 0)));
+    [1, 0].into_iter().for_each(|node| pools.job.exchange(node));
+    let sent = pools.job.nodes[0].protocol.counts().sent;
+    [1, 0, 0].into_iter().for_each(|node| pools.job.exchange(node));
+    assert!(pools.pool(0).is_marked(pools.place(0, 1)));
+    assert_eq!(pools.job.nodes[0].protocol.counts().sent, sent, "the refusal waits");
+    assert_eq!(pools.retrieve(0), Some(1));
+    pools.job.exchange(0);
+    assert_eq!(pools.job.nodes[0].protocol.counts().sent, sent + 1, "the invitation carries it");
+    [1, 0].into_iter().for_each(|node| pools.job.exchange(node));
+    assert_eq!(pools.retrieve(0), Some(1), "no time has passed");
 }
 
 #[test]
@@ -354,7 +376,7 @@ impl Pools {
     }
 }
 
-/// What is in the mailbox of a peer that has no place any more is dropped, and its slots are free.
+/// Packets in the mailbox whose sender has no place any more are dropped, and their slots are free.
 #[test]
 fn packets_that_are_dropped_free_their_slots() {
     let mut pools = Pools::new(3, 8, 3);

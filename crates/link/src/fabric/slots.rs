@@ -2,7 +2,7 @@
 //! goes again when its sender is invited. [`SlotPool`] and [`Speculation`] have the rules; this is how batches carry
 //! them. An endpoint with peers on its own host has a second pool of as many slots, in its shared memory.
 //!
-//! The sending link keeps each packet until it is accepted ([`Speculating`]), at most [`KEPT_MOST`] for a peer. A packet
+//! The sending link keeps each packet until it is accepted ([`Speculating`]), at most [`KEPT_MOST`] for a peer. It
 //! carries its number, how many its sender has behind it, and whether its sender waits for an answer, in fields of its
 //! header that only links use. The receiving link looks at the packet that it expects next, and drops the others.
 //!
@@ -18,37 +18,36 @@
 //! that acknowledge the same the one with the higher count is later. A lost acknowledgement that carried an invitation
 //! is made good by any later batch; a sender that hears nothing pings, and each answer carries the receipt.
 //!
-//! **Slots that nobody uses.** A sender that was invited and computes does not come. When others wait, and nothing has
+//! **Slots that no sender uses.** A sender that was invited and computes does not come. When others wait, and nothing has
 //! come of the one invited longest ago for [`HOLDING_MOST`], its slots are taken back. A sender that calls us
 //! more rarely than that would be invited in vain for ever: so the time doubles each time that this happens to it
 //! before it has used a slot, up to [`DOUBLINGS_MOST`] times.
 
 use super::buffers::{Arriving, KEPT_MOST, NUMBER_MASK, REFUSALS_MASK, distance};
-use super::protocol::Protocol;
 use super::wire::Receipt;
 use std::time::Duration;
 use tidegate_flow::{Arrived, Header, Instant, Packet, PeerId, SlotPool, Speculation};
 
 /// How long slots are kept for a sender of which nothing comes, while others wait for slots.
 pub const HOLDING_MOST: Duration = Duration::from_millis(5);
-/// How often that time doubles for a sender that comes too late each time: up to 1.28 s.
+/// How often that time doubles for a sender that comes too late each time: it is 1.28 s at most.
 const DOUBLINGS_MOST: u32 = 8;
-/// The bit beside a packet's number that says that its sender waits for an answer.
+/// The bit above a packet's number that says that its sender waits for an answer.
 const WANTS_ANSWER: u16 = 0x8000;
-/// More packets than this are not said to be behind another: the header has so many bits for that.
+/// The header says of at most this number of packets that they are behind another: that is what its bits hold.
 const BEHIND_MOST: u32 = 0xf_ffff;
 
-/// What we have written to a peer and its pool of slots has not accepted.
+/// The packets that we have written to a peer and its pool of slots has not accepted.
 #[derive(Debug)]
 pub struct Speculating {
     queue: Speculation<Packet>,
     /// How often the peer has refused or invited us, as far as we know.
     answers: u8,
-    /// Packets that the program had more of when there was no room for them.
+    /// How many more packets the program had when there was no room for them.
     waiting: u32,
 }
 
-/// What a receipt has changed.
+/// The changes that a receipt has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
     /// A packet of ours was refused.
@@ -75,7 +74,7 @@ impl Speculating {
         self.queue.push(*packet);
     }
 
-    /// The program has so many more packets, for which there is no room.
+    /// The program has more packets, this number of them, for which there is no room.
     pub fn note_waiting(&mut self, packets: u32) {
         self.waiting = packets;
     }
@@ -91,7 +90,7 @@ impl Speculating {
         Some(packet)
     }
 
-    /// The peer has said what became of our packets. What cannot be true changes nothing.
+    /// The peer has said what became of our packets. A receipt that cannot be true changes nothing.
     pub fn handle_receipt(&mut self, receipt: Receipt) -> Answered {
         let news = receipt.refusals.wrapping_sub(self.answers) & REFUSALS_MASK;
         let accepted = u32::from(distance(self.queue.first() as u16, receipt.expected));
@@ -141,7 +140,7 @@ impl Arriving {
         arrived == Arrived::Accepted
     }
 
-    /// So many slots are kept for this peer, which waits for them.
+    /// This number of slots is kept for the peer, which waits for them.
     pub fn invite(&mut self, slots: u32) {
         self.slots = slots.min(u16::MAX.into()) as u16;
         self.refusals = self.refusals.wrapping_add(1) & REFUSALS_MASK;
@@ -161,68 +160,12 @@ impl Arriving {
 /// The peer that was invited longest ago, while others wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Holder {
-    place: PeerId,
-    /// The packet that is expected of it.
-    expected: u32,
-    /// Until when its slots are kept though it does not come.
+    /// The peer's place.
+    pub place: PeerId,
+    /// The packet that is expected of the peer.
+    pub expected: u32,
+    /// Until when slots are kept for the peer though it does not come.
     pub until: Instant,
-}
-
-impl Protocol {
-    pub(super) fn slot_pool(&mut self) -> Option<&mut SlotPool> {
-        self.queues.as_mut()?.slots_mut()
-    }
-
-    /// Whether peers have been invited and not been told.
-    #[inline]
-    pub fn has_invitations(&self) -> bool {
-        self.queues.as_ref().and_then(|queues| queues.slots()).is_some_and(SlotPool::has_invitations)
-    }
-
-    /// A packet has left the mailbox: its slot is free.
-    #[inline]
-    pub(super) fn note_retrieved(&mut self) {
-        if let Some(slots) = self.slot_pool() {
-            slots.note_retrieved(1);
-        }
-    }
-
-    /// Takes back slots that nobody uses, and tells the peers for which slots are kept now.
-    pub(super) fn serve_slots(&mut self, now: Instant) {
-        while let Some(idle) = self.idle_holder(now) {
-            self.holder = None;
-            self.slot_pool().and_then(SlotPool::revoke);
-            if let Some(peer) = self.known(idle) {
-                peer.arriving.revoke();
-            }
-        }
-        while let Some((place, slots)) = self.slot_pool().and_then(SlotPool::poll_invitation) {
-            let Some(peer) = self.known(place) else { continue };
-            peer.arriving.invite(slots);
-            peer.due.acknowledgement = Some(now);
-            self.queue(place);
-        }
-    }
-
-    /// The peer whose slots are to be taken back now.
-    fn idle_holder(&mut self, now: Instant) -> Option<PeerId> {
-        let slots = self.slot_pool()?;
-        let first = slots.first_holder().filter(|_| slots.may_revoke());
-        let Some((place, expected)) = first.map(|place| (place, slots.expected(place))) else {
-            self.holder = None;
-            return None;
-        };
-        match self.holder {
-            Some(holder) if (holder.place, holder.expected) == (place, expected) => {
-                (holder.until <= now).then_some(place)
-            }
-            _ => {
-                let most = self.known(place).map_or(HOLDING_MOST, |peer| peer.arriving.holding_most());
-                self.holder = Some(Holder { place, expected, until: now + most });
-                None
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -272,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_says_how_many_are_behind_it_and_who_waits_asks_for_an_answer() {
+    fn a_packet_says_how_many_are_behind_it_and_a_waiting_sender_asks_for_an_answer() {
         let mut speculating = Speculating::default();
         (0..5).for_each(|number| speculating.push(&Packet::with_credits(PacketKind::Data, number)));
         speculating.note_waiting(3);
@@ -293,7 +236,7 @@ mod tests {
         assert_eq!(last, [(WANTS_ANSWER | 2, 5), (WANTS_ANSWER | 3, 4)]);
     }
 
-    /// What comes late, or cannot be true, changes nothing.
+    /// A receipt that comes late, or cannot be true, changes nothing.
     #[test]
     fn receipts_that_say_less_than_is_known_are_not_looked_at() {
         let mut speculating = Speculating::default();
@@ -335,7 +278,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a peer says, no more is kept than may be, and what it does not say stays in order.
+        /// A peer may say anything: no more packets are kept than may be, and they stay in order.
         #[test]
         fn any_receipts_may_come(receipts in prop::collection::vec((0_u16..600, 0_u8..64, any::<u16>()), 0..300)) {
             let (mut speculating, mut number) = (Speculating::default(), 0);
@@ -346,14 +289,13 @@ mod tests {
                 }
                 let numbers: Vec<u32> = sent(&mut speculating).iter().map(|packet| packet.credits()).collect();
                 prop_assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]));
-                // What is sent is not always near what it says.
                 let expected = expected.wrapping_add(speculating.queue.first() as u16).wrapping_sub(50);
                 speculating.handle_receipt(Receipt { expected, refusals, slots });
                 prop_assert!(speculating.headers().count() <= KEPT_MOST);
             }
         }
 
-        /// Whatever packets say, every slot is free, kept or filled, and another sender gets one.
+        /// Packets may say anything: every slot is free, kept or filled, and another sender gets one.
         #[test]
         fn any_packets_may_come(headers in prop::collection::vec((0_u16..9, any::<u32>(), 0_u8..4), 0..300), size in 1_u32..9) {
             let mut arriving = [Arriving::default(), Arriving::default()];

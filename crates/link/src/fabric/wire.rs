@@ -7,7 +7,7 @@
 //! | 3 | version of this format, which follows that of addresses (`contact`): so it differs with strangers only |
 //! | 4 | [`Kind`] |
 //! | 5 | flags: 1 the sender is closing, 2 the sender's last batch; above them, in six bits, how many messages the
-//!         sender has refused that found no posted buffer; of a pool of slots, how many times it has refused or invited |
+//!         sender has refused that found no posted buffer; of a pool of slots, how often it has refused or invited |
 //! | 6–7 | the number of the message that the sender expects next in a posted buffer, or of the packet in a slot; see
 //!         `buffers` and `slots` |
 //! | 8–15 | `to`: the receiver's endpoint id (`Secret::id`). Batches with another one are dropped and counted |
@@ -52,7 +52,7 @@ const REFUSALS_FROM: u32 = 2;
 /// Bits of the number of a batch that is acknowledged.
 const ACKNOWLEDGED_BITS: u32 = 48;
 
-/// What an endpoint says of the messages that have come for its posted buffers, or the packets for its pool of slots.
+/// How an endpoint answers for the messages that have come for its posted buffers, or the packets for its pool of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// The number of the message, or packet, that it expects next.
