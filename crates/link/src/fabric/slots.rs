@@ -11,17 +11,21 @@
 //! receiving link send an acknowledgement at once, which carries it, unless another batch does.
 //!
 //! **Why no refusal and no invitation is lost or misread.** A refusal follows only from a packet that its sender has
-//! sent since the last invitation it knows of. So the count is ahead of what the sender knows by two at most: from one
-//! refusal to the invitation after it. Two mean that both have happened, and everything goes again from the expected
-//! packet on. The number of batches that have come grows with each refusal, and between two refusals there is one
-//! invitation: so a receipt whose batch acknowledges less than another did is older, and is not looked at, and of two
-//! that acknowledge the same the one with the higher count is later. A lost acknowledgement that carried an invitation
-//! is made good by any later batch; a sender that hears nothing pings, and each answer carries the receipt.
+//! sent since the last invitation it knows of. So the count is ahead of what the sender knows by two at most: by a
+//! refusal and the invitation after it. Two mean that both have happened, and everything goes again from the expected
+//! packet on. Each refusal comes with a batch of its sender's, so that two receipts that acknowledge the same batches
+//! differ by one invitation at most, and a receipt that acknowledges fewer than another is older and is not looked at.
+//! A lost acknowledgement that carried an invitation is made good by any later batch; a sender that hears nothing
+//! pings, and each answer carries the receipt.
 //!
-//! **Slots that no sender uses.** A sender that was invited and computes does not come. When others wait, and nothing has
-//! come of the one invited longest ago for [`HOLDING_MOST`], its slots are taken back. A sender that calls us
-//! more rarely than that would be invited in vain for ever: so the time doubles each time that this happens to it
-//! before it has used a slot, up to [`DOUBLINGS_MOST`] times.
+//! **When a refusal is told.** A sender that goes on sending is told at once. One whose window is full sends nothing
+//! until it is invited, whether it knows of the refusal or not; its packet says that, and the refusal waits a moment
+//! for the invitation, which carries both. So where all senders wait, each invitation costs one batch and no more.
+//!
+//! **Slots that no sender uses.** A sender that was invited and computes does not come. When others wait, and nothing
+//! has come of the one invited longest ago for [`HOLDING_MOST`], its slots are taken back. A sender that calls us more
+//! rarely than that would be invited in vain for ever: so the time doubles each time that this happens to it before it
+//! has used a slot, up to [`DOUBLINGS_MOST`] times.
 
 use super::buffers::{Arriving, KEPT_MOST, NUMBER_MASK, REFUSALS_MASK, distance};
 use super::wire::Receipt;
@@ -121,8 +125,8 @@ impl Speculating {
 }
 
 impl Arriving {
-    /// A packet of this peer has come for our pool of slots, with what its sender wrote into its header. Returns whether
-    /// it has a slot.
+    /// A packet of this peer has come for our pool of slots, with its sender's words in its header. Returns whether it
+    /// has a slot.
     pub fn accept_slot(&mut self, pool: &mut SlotPool, from: PeerId, header: Header) -> bool {
         let (stamp, behind) = (header.stamp(), header.source().0);
         let ahead = distance(self.expected as u16, stamp);

@@ -52,7 +52,7 @@ const REFUSALS_FROM: u32 = 2;
 /// Bits of the number of a batch that is acknowledged.
 const ACKNOWLEDGED_BITS: u32 = 48;
 
-/// How an endpoint answers for the messages that have come for its posted buffers, or the packets for its pool of slots.
+/// How an endpoint answers for messages that have come for its posted buffers, or packets for its pool of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// The number of the message, or packet, that it expects next.
