@@ -1,5 +1,6 @@
 //! Arbitrary batches for an endpoint that other hosts reach, from strangers and from a peer that it knows. The first byte
-//! of each piece says how long it is, the second whether it gets a sound header and a proof.
+//! of each piece says how long it is, the second whether it gets a sound header and a proof. The last byte of all says
+//! whether the endpoint has a pool of slots.
 
 #![no_main]
 
@@ -35,7 +36,11 @@ fn contact(number: u8) -> Contact {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let own = Greeting { contact: contact(1), window: 4096, rank: None, reads_memory: true, host: "here".into() };
-    let mut protocol = Protocol::new(own, &flow());
+    let scheme = match bytes.last() {
+        Some(last) if last % 2 == 1 => SchemeName::Speculative,
+        _ => SchemeName::Dynamic,
+    };
+    let mut protocol = Protocol::new(own, &Config { scheme, ..flow() });
     let peer = protocol.peer(&contact(2)).expect("a place");
     let (mut rest, mut now) = (bytes, Instant::from_nanos(1));
     while let [length, is_sound, more @ ..] = rest {
