@@ -1,5 +1,6 @@
 //! Arbitrary batches for an endpoint that other hosts reach, from strangers and from a peer that it knows. The first byte
-//! of each piece says how long it is, the second whether it gets a sound header and a proof.
+//! of each piece says how long it is, the second whether it gets a sound header and a proof. The last byte of all says
+//! whether the endpoint has a pool of slots.
 
 #![no_main]
 
@@ -35,14 +36,18 @@ fn contact(number: u8) -> Contact {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let own = Greeting { contact: contact(1), window: 4096, rank: None, reads_memory: true, host: "here".into() };
-    let mut protocol = Protocol::new(own, &flow());
+    let scheme = match bytes.last() {
+        Some(last) if last % 2 == 1 => SchemeName::Speculative,
+        _ => SchemeName::Dynamic,
+    };
+    let mut protocol = Protocol::new(own, &Config { scheme, ..flow() });
     let peer = protocol.peer(&contact(2)).expect("a place");
     let (mut rest, mut now) = (bytes, Instant::from_nanos(1));
     while let [length, is_sound, more @ ..] = rest {
         let (piece, behind) = more.split_at((*length as usize).min(more.len()));
         let mut batch = piece.to_vec();
         if is_sound & 1 == 1 && batch.len() >= 40 {
-            batch[..4].copy_from_slice(b"TGB\x07");
+            batch[..4].copy_from_slice(b"TGB\x09");
             batch[8..16].copy_from_slice(&contact(1).id().to_le_bytes());
             batch[16..24].copy_from_slice(&contact(2 + (is_sound >> 2)).id().to_le_bytes());
             // Of some the sender belongs to the job.

@@ -20,7 +20,7 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 HELLO, WELCOME, REFUSAL, PACKETS, PING, ANSWER, SEVERED, ABSENT = 1, 2, 3, 4, 6, 7, 8, 10
 """Kinds of batches (crates/link/src/fabric/wire.rs)."""
-VERSION = 7
+VERSION = 9
 RANDOM_PROOF = bytes(range(8))
 DATA_OF_ONE_SLOT = 1 << 54
 """A packet's header: an eager message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 import pytest
-from conftest import POSTED, posted
+from conftest import POOLS, POSTED, posted
 from harness import hosts as made
 from harness import mpi as mpis
 from harness import pressure
@@ -50,6 +50,12 @@ def test_a_flood_from_two_hosts_ends_within_the_bound(two, fabric, flood):
 @posted(["rnr-10", "shared_window-512"])
 def test_a_flood_into_posted_buffers_from_two_hosts_ends_within_the_bound(two, fabric, buffers):
     withstands(two, fabric, "mpich", FLOODS[0], **buffers)
+
+
+@posted(POOLS)
+@pytest.mark.parametrize("flood", [FLOODS[0], FLOODS[-1]], ids=lambda flood: flood.name)
+def test_a_flood_into_pools_of_slots_from_two_hosts_ends_within_the_bound(two, fabric, flood, buffers):
+    withstands(two, fabric, "mpich", flood, **buffers)
 
 
 @pytest.mark.full

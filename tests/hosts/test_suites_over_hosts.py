@@ -66,7 +66,7 @@ def test_whole_benchmark_suites_run_over_hosts_with_the_library_of_mpich(over_ho
     run_imb(over_hosts, mpis.mpich(), suite, RANKS, [], lengths=LENGTHS_FULL, timeout=1200, SCHEME=scheme)
 
 
-@posted(["preposted-10", "shared_window-8-4096"])
+@posted(["preposted-10", "shared_window-8-4096", "speculative-16", "speculative-4096"])
 def test_mpi1_runs_to_the_end_over_hosts_in_posted_buffers(over_hosts, buffers):
     run_imb(over_hosts, mpis.impi(), "IMB-MPI1", RANKS, MPI1_SUBSET, lengths=LENGTHS, **buffers)
 

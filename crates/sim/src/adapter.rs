@@ -337,8 +337,7 @@ impl Adapter {
         let queue = &mut connection.queue;
         match answer {
             Labelled::Refusal { number } => {
-                if queue.handle_refused(number as u16) && std::mem::take(&mut connection.has_turn)
-                {
+                if queue.handle_refused(number as u16) && std::mem::take(&mut connection.has_turn) {
                     self.turns.retain(|&other| other != pair);
                 }
             }

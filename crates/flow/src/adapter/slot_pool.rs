@@ -188,6 +188,17 @@ impl SlotPool {
         self.to_invite.pop_front()
     }
 
+    /// Whether a sender is to be told that it is invited.
+    pub fn has_invitations(&self) -> bool {
+        !self.to_invite.is_empty()
+    }
+
+    /// The sender that [`revoke`](Self::revoke) would take slots from: the one that was invited longest ago and for
+    /// which slots are still kept.
+    pub fn first_holder(&self) -> Option<PeerId> {
+        self.holders.front().copied()
+    }
+
     /// Takes back what is kept for the sender that was invited longest ago, as others wait. Returns which.
     pub fn revoke(&mut self) -> Option<PeerId> {
         if !self.may_revoke() {

@@ -6,13 +6,14 @@
 //!
 //! What is dropped has taken the network's time for nothing, and where many send to one at a time, nearly all that
 //! is sent is dropped. So no more packets are under way that nobody has invited than a *window*: it is
-//! [`WINDOW_MOST`] at first, half as large after each refusal, and twice as large after as many packets as it has were
-//! accepted. At 1, a single packet asks for slots, since each says how many are behind it.
+//! [`WINDOW_MOST`] at first, or what the queue was [made](Speculation::new) with, half as large after each refusal, and
+//! twice as large after as many packets as it has were accepted. At 1, a single packet asks for slots, since each says
+//! how many are behind it.
 
 use super::slot_pool::KEPT_MOST;
 use std::collections::VecDeque;
 
-/// The largest window, in packets, and the first.
+/// The largest window, in packets, and the first, unless the queue is made with another one.
 pub const WINDOW_MOST: u32 = 64;
 
 /// See the module. `M`: what is kept of a packet so that it can be sent again.
@@ -28,29 +29,28 @@ pub struct Speculation<M> {
     /// The first so many are invited.
     invited: u32,
     window: u32,
-    /// The largest window.
-    most: u32,
+    window_most: u32,
     /// Packets beyond invitations that were accepted since the window has changed.
     accepted: u32,
 }
 
 impl<M> Default for Speculation<M> {
     fn default() -> Self {
-        Speculation::with_window(WINDOW_MOST)
+        Speculation::new(WINDOW_MOST)
     }
 }
 
 impl<M> Speculation<M> {
-    /// With a largest window other than the usual one: at least 1.
-    pub fn with_window(most: u32) -> Self {
+    /// An empty queue with this window, at first and at most.
+    pub fn new(window_most: u32) -> Self {
         Speculation {
             first: 0,
             packets: VecDeque::new(),
             sent: 0,
             is_refused: false,
             invited: 0,
-            window: most,
-            most,
+            window: window_most.max(1),
+            window_most: window_most.max(1),
             accepted: 0,
         }
     }
@@ -117,9 +117,9 @@ impl<M> Speculation<M> {
         self.packets.drain(..accepted as usize);
         let of_invited = u32::from(accepted).min(self.invited);
         self.invited -= of_invited;
-        self.accepted += u32::from(accepted) - of_invited;
-        if self.accepted >= self.window && self.window < self.most {
-            (self.accepted, self.window) = (0, (2 * self.window).min(self.most));
+        self.accepted = self.accepted.saturating_add(u32::from(accepted) - of_invited);
+        if self.accepted >= self.window && self.window < self.window_most {
+            (self.accepted, self.window) = (0, (2 * self.window).min(self.window_most));
         }
         true
     }
@@ -146,6 +146,16 @@ impl<M> Speculation<M> {
     /// Whether it waits for an invitation.
     pub fn is_waiting(&self) -> bool {
         self.is_refused
+    }
+
+    /// The packets that have not been accepted, in order.
+    pub fn packets(&self) -> impl Iterator<Item = &M> {
+        self.packets.iter()
+    }
+
+    /// Whether refusals have made the window smaller than it may be.
+    pub fn is_narrow(&self) -> bool {
+        self.window < self.window_most
     }
 }
 

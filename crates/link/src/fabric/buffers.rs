@@ -1,4 +1,5 @@
-//! Posted buffers between hosts: who is refused, and what is sent again.
+//! Posted buffers between hosts: who is refused, and what is sent again. For the slots of one pool, `slots` has other
+//! rules.
 //!
 //! The receiving link keeps the posted buffers ([`ReceiveQueues`]). A *message* is here what lies in one buffer:
 //! packets up to one that ends its buffer, or a control packet. Each is numbered, and each packet carries its message's
@@ -27,14 +28,14 @@ use tidegate_flow::{Arrived, Header, Instant, Packet, PeerId, ReceiveQueues};
 /// Packets that are kept for a peer when nothing more is taken for it.
 pub const KEPT_MOST: usize = 4 * PACKETS_PER_BATCH;
 /// Numbers of messages have so many bits. Fewer than half of them are ever under way.
-const NUMBER_MASK: u16 = 0x7fff;
+pub const NUMBER_MASK: u16 = 0x7fff;
 /// The bit beside the number that says that a packet is the first of its message.
 const FIRST: u16 = 0x8000;
 /// Refusals are counted in so many bits.
 pub const REFUSALS_MASK: u8 = 0x3f;
 
 /// How far `to` is ahead of `from`.
-fn distance(from: u16, to: u16) -> u16 {
+pub fn distance(from: u16, to: u16) -> u16 {
     to.wrapping_sub(from) & NUMBER_MASK
 }
 
@@ -143,16 +144,24 @@ impl Unaccepted {
 #[derive(Debug, Default)]
 pub struct Arriving {
     /// The message that is expected next, all bits of its number.
-    expected: u32,
-    refusals: u8,
+    pub expected: u32,
+    /// See [`Receipt::refusals`].
+    pub refusals: u8,
     /// Whether the message under way was accepted.
     is_accepted: bool,
+    /// See [`Receipt::slots`].
+    pub slots: u16,
+    /// Its sender has said that it sends nothing more before it knows what became of this.
+    pub wants_answer: bool,
+    /// How often slots that were kept for it were taken back since it last used one.
+    pub revocations: u32,
 }
 
 impl Arriving {
     /// What we say of it.
     pub fn receipt(&self) -> Receipt {
-        Receipt { expected: self.expected as u16 & NUMBER_MASK, refusals: self.refusals }
+        let Arriving { expected, refusals, slots, .. } = *self;
+        Receipt { expected: expected as u16 & NUMBER_MASK, refusals, slots }
     }
 
     /// A packet of this peer has come, with what its sender wrote into its header. Returns whether it has a buffer.
@@ -228,7 +237,7 @@ mod tests {
             }
             unaccepted.add(&mut packet);
         }
-        let receipt = |expected, refusals| Receipt { expected, refusals };
+        let receipt = |expected, refusals| Receipt { expected, refusals, ..Receipt::default() };
         let due = unaccepted.handle_receipt(receipt(0, 1), now, timer).expect("it is refused");
         let again = |unaccepted: &mut Unaccepted| unaccepted.next_again(due).map(|packet| packet.credits());
         assert_eq!((again(&mut unaccepted), again(&mut unaccepted)), (Some(0), Some(1)));

@@ -330,7 +330,12 @@ impl<N: Network> Link for FabricLink<N> {
         if !self.protocol.has_packets() {
             self.poll();
         }
-        self.protocol.retrieve()
+        let arrival = self.protocol.retrieve();
+        if self.protocol.has_invitations() {
+            // Its slot is kept for a peer that waits, which learns it now: we may take long for what we have retrieved.
+            self.protocol.transmit(&mut self.network, clock::now());
+        }
+        arrival
     }
 
     fn post(&mut self, posting: Posting) {

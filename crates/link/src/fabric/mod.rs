@@ -9,6 +9,7 @@
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
 //! | `loading` | messages that are carried beside packets, in one way |
 //! | `buffers`, `posting` | posted buffers: what is refused, and sent again |
+//! | `slots` | one pool of slots: what is refused, and sent again when its sender is invited |
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `reachability_probe` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
@@ -54,6 +55,9 @@ mod reading_tests;
 mod reads;
 mod receiving;
 mod sending;
+#[cfg(test)]
+mod slot_tests;
+mod slots;
 #[cfg(test)]
 mod stranger_tests;
 mod stream;

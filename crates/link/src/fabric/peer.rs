@@ -6,6 +6,7 @@ use super::greeting::Greeting;
 use super::liveness::{Probe, Reach, Trouble};
 use super::loading::Loading;
 use super::network::{Network, Route};
+use super::slots::Speculating;
 use super::stream::{Inbox, Outbox};
 use super::wire::{Kind, Receipt};
 use tidegate_flow::{Header, Instant, Packet, PacketKind};
@@ -67,6 +68,8 @@ pub struct Peer {
     pub inbox: Inbox,
     /// Of what we send it, what it has not accepted; where receivers post buffers.
     pub unaccepted: Option<Unaccepted>,
+    /// The same where each receiver has a pool of slots.
+    pub speculating: Option<Speculating>,
     /// What comes from it for our posted buffers.
     pub arriving: Arriving,
     /// Messages that have come from it beside packets.
@@ -107,6 +110,7 @@ impl Peer {
             outbox: Outbox::default(),
             inbox: Inbox::default(),
             unaccepted: None,
+            speculating: None,
             arriving: Arriving::default(),
             loading: Loading::default(),
             window_left: None,
@@ -158,20 +162,42 @@ impl Peer {
 
     /// Adds a packet to what is sent.
     pub fn push(&mut self, packet: &mut Packet) {
+        if let Some(speculating) = &mut self.speculating {
+            return speculating.push(packet);
+        }
         if let Some(unaccepted) = &mut self.unaccepted {
             unaccepted.add(packet);
         }
         self.outbox.push(packet);
     }
 
-    /// How many packets may be added.
-    pub fn room(&self) -> usize {
+    /// How many packets may be added, of those that the program has.
+    pub fn room_for(&mut self, count: u32) -> usize {
+        let places = self.room().min(count as usize);
+        if let Some(speculating) = &mut self.speculating {
+            speculating.note_waiting(count - places as u32);
+        }
+        places
+    }
+
+    fn room(&self) -> usize {
+        if let Some(speculating) = &self.speculating {
+            return speculating.room();
+        }
         let is_taken = self.unaccepted.as_ref().is_some_and(|unaccepted| !unaccepted.has_room());
         if is_taken { 0 } else { self.outbox.room() }
     }
 
-    /// Sends again what was refused, if its time has come.
-    pub fn send_refused(&mut self, now: Instant) {
+    /// Sends what waits to be sent into a pool of slots, and again what was refused, if its time has come.
+    pub fn send_kept(&mut self, now: Instant) {
+        if let Some(speculating) = &mut self.speculating {
+            while self.outbox.room() > 0
+                && let Some(packet) = speculating.next()
+            {
+                self.outbox.push(&packet);
+            }
+            return;
+        }
         let Some(unaccepted) = self.unaccepted.as_mut().filter(|unaccepted| unaccepted.has_more()) else { return };
         while self.outbox.room() > 0
             && let Some(packet) = unaccepted.next_again(now)
@@ -183,18 +209,26 @@ impl Peer {
     /// Whether packets of messages have not reached it for good.
     pub fn has_messages(&self) -> bool {
         let is_message = |header: Header| header.kind() == PacketKind::Data;
-        self.outbox.has_messages() || self.unaccepted.iter().flat_map(Unaccepted::headers).any(is_message)
+        self.outbox.has_messages() || self.kept().any(is_message)
     }
 
     /// Whether all has reached it.
     pub fn is_empty(&self) -> bool {
-        self.outbox.is_empty() && self.unaccepted.as_ref().is_none_or(Unaccepted::is_empty)
+        self.outbox.is_empty()
+            && self.unaccepted.as_ref().is_none_or(Unaccepted::is_empty)
+            && self.speculating.as_ref().is_none_or(Speculating::is_empty)
     }
 
     /// The headers of the packets that have not.
     pub fn unsent(&self) -> impl Iterator<Item = Header> {
-        let accepted = self.outbox.headers().filter(|_| self.unaccepted.is_none());
-        accepted.chain(self.unaccepted.iter().flat_map(Unaccepted::headers))
+        let keeps = self.unaccepted.is_some() || self.speculating.is_some();
+        self.outbox.headers().filter(move |_| !keeps).chain(self.kept())
+    }
+
+    /// The headers of the packets that are kept until they are accepted.
+    fn kept(&self) -> impl Iterator<Item = Header> {
+        let of_messages = self.unaccepted.iter().flat_map(Unaccepted::headers);
+        of_messages.chain(self.speculating.iter().flat_map(Speculating::headers))
     }
 
     /// The network below could not take something for it, or has failed to send it; `why`: its words, if it has any.

@@ -26,6 +26,7 @@ use super::notices::{NOTICES_MOST, Notices};
 use super::peer::{OUTSTANDING_MOST, Peer, Phase};
 use super::reachability_probe::ReachabilityProbe;
 use super::reads::Reads;
+use super::slots::{Holder, Speculating};
 use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
 use super::wire::UNPROVEN_BYTES;
 use crate::log::{self, Level};
@@ -33,7 +34,7 @@ use crate::memory::IoBuffer;
 use crate::shm::{LinkError, Told};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
-use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues};
+use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues, SlotPool};
 use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, WriteError};
 
 /// Packets that are filled together.
@@ -94,6 +95,8 @@ pub struct Protocol {
     /// Peers that have refused a message of ours, and until when that waits.
     pub(super) refused: VecDeque<(Instant, PeerId)>,
     pub(super) retry_timer: Duration,
+    /// The peer for which slots of our pool have been kept longest, while others wait for some.
+    pub(super) holder: Option<Holder>,
     pub(super) notices: Notices,
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
@@ -132,6 +135,7 @@ impl Protocol {
             queues: ReceiveQueues::new(flow.scheme, flow.peers, &flow.buffers),
             refused: VecDeque::new(),
             retry_timer: flow.buffers.retry_timer,
+            holder: None,
             notices: Notices::default(),
             departing: Departing::new(flow.peers as usize),
             reachability: ReachabilityProbe::new(flow.peers as usize),
@@ -151,7 +155,8 @@ impl Protocol {
         // Packets that may have to be sent again, where receivers post buffers.
         let kept = if flow.scheme.lends().posts_buffers() { 4 * KEPT_MOST * (PACKET_BYTES + 8) } else { 0 };
         let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table + kept;
-        2 * mailbox_most(flow) * PACKET_BYTES + peers * each + NOTICES_MOST * 256
+        let pool = if flow.scheme.lends().is_pool_of_slots() { SlotPool::bytes_most(flow.peers) } else { 0 };
+        2 * mailbox_most(flow) * PACKET_BYTES + pool + peers * each + NOTICES_MOST * 256
     }
 
     /// What we say of ourselves.
@@ -220,7 +225,11 @@ impl Protocol {
             (place.0 < self.places_most).then(|| self.places.push(Place::default())).map(|()| place)
         })?;
         let mut peer = Box::new(Peer::new(*contact));
-        peer.unaccepted = self.queues.as_ref().map(|_| Unaccepted::default());
+        match &self.queues {
+            Some(queues) if queues.slots().is_some() => peer.speculating = Some(Speculating::default()),
+            Some(_) => peer.unaccepted = Some(Unaccepted::default()),
+            None => {}
+        }
         self.places[place.0 as usize].peer = Some(peer);
         self.by_id.insert(contact.id(), place);
         Some(place)
@@ -280,7 +289,7 @@ impl Protocol {
             Phase::Greeting => return Err(WriteError::Full),
             Phase::Open => peer.outbox.handle_write(now),
         }
-        let places = peer.room().min(count as usize);
+        let places = peer.room_for(count);
         if places == 0 {
             return Err(WriteError::Full);
         }
@@ -327,6 +336,18 @@ impl Protocol {
         !self.mailbox.is_empty()
     }
 
+    /// Packets in the mailbox.
+    #[cfg(test)]
+    pub(super) fn packets(&self) -> usize {
+        self.mailbox.len()
+    }
+
+    /// Our pool of slots, where packets take such.
+    #[inline]
+    pub(super) fn slot_pool(&mut self) -> Option<&mut SlotPool> {
+        self.queues.as_mut()?.slots_mut()
+    }
+
     /// Puts packets of a peer into the mailbox.
     pub(super) fn deliver(&mut self, packets: impl Iterator<Item = Packet>) {
         let before = self.mailbox.len();
@@ -338,6 +359,10 @@ impl Protocol {
     pub fn retrieve(&mut self) -> Option<Arrival> {
         while let Some(packet) = self.mailbox.pop_front() {
             self.taken += 1;
+            // Also of a packet that is dropped here the slot is free.
+            if let Some(slots) = self.slot_pool() {
+                slots.note_retrieved(1);
+            }
             let source = packet.header.source();
             let place = self.places.get(source.0 as usize)?;
             let is_heard = place.peer.as_ref().is_some_and(|peer| !peer.is_quarantined);
@@ -378,8 +403,12 @@ impl Protocol {
         let why = &doubt.as_ref().map_or_else(|| why.to_owned(), |doubt| format!("{why}, or {doubt}"));
         peer.lost = format!("{who}: {why}");
         peer.outbox.clear();
-        peer.unaccepted = None;
+        (peer.unaccepted, peer.speculating) = (None, None);
         peer.due.probe = false;
+        // It waits for nothing any more, and does not come. Its packets in the mailbox have their slots.
+        if let Some(slots) = self.slot_pool() {
+            slots.forget(place);
+        }
         self.reads.end_peer(place);
         self.reachability.stop(place);
         let Some(peer) = self.known(place) else { return };

@@ -50,6 +50,8 @@ impl Protocol {
         }
         peer.probe.handle_heard(now);
         let was_in_trouble = peer.trouble.take().is_some();
+        // Batches that come late know less of what we sent than those that came before them.
+        let is_outdated = acknowledged < peer.outbox.first();
         match peer.outbox.handle_acknowledgement(acknowledged) {
             Some(true) => self.queue(place),
             Some(false) => {}
@@ -57,7 +59,9 @@ impl Protocol {
             None if peer.phase == Phase::Ended => {}
             None => return self.counts.dropped += 1,
         }
-        self.handle_receipt(place, receipt, now);
+        if !is_outdated {
+            self.handle_receipt(place, receipt, now);
+        }
         if was_in_trouble {
             self.reachability.stop(place);
             self.hurry(place);
@@ -205,9 +209,12 @@ impl Protocol {
         // Those who have ended are heard no more, and what they have sent is taken all the same.
         peer.loading = loading;
         let is_refused = arriving.receipt().refusals != receipt.refusals;
+        let is_awaited = mem::take(&mut arriving.wants_answer);
         peer.arriving = arriving;
         peer.unacknowledged += came;
-        let is_urgent = is_full || is_refused || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
+        // A sender that was refused and sends nothing more anyway has no use for the answer before it is invited.
+        let is_answered = is_refused != is_awaited;
+        let is_urgent = is_full || is_answered || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
         let is_news = last.is_closing && !peer.is_closing;
         peer.is_closing |= is_news;
         match taken {

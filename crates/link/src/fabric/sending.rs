@@ -200,6 +200,7 @@ impl Protocol {
         }
         self.queue_late(now);
         self.queue_refused(now);
+        self.serve_slots(now);
         for _ in 0..self.ready.len() {
             let Some(place) = self.ready.pop_front() else { break };
             if let Some(peer) = self.known(place) {
@@ -228,7 +229,7 @@ impl Protocol {
             if peer.outstanding >= OUTSTANDING_MOST {
                 return Outcome::Done;
             }
-            peer.send_refused(now);
+            peer.send_kept(now);
             let Some(item) = next_item(peer, now) else { return Outcome::Done };
             let route = match peer.route_by(network) {
                 Ok(route) => route,
@@ -274,7 +275,8 @@ impl Protocol {
         let look = self.has_peers().then_some(self.look_at);
         let read = self.reads.next_begin();
         let refused = self.refused.front().map(|(at, _)| *at);
-        [retry, late, acknowledgement, look, read, refused].into_iter().flatten().min()
+        let holder = self.holder.map(|holder| holder.until);
+        [retry, late, acknowledgement, look, read, refused, holder].into_iter().flatten().min()
     }
 }
 

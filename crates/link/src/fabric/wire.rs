@@ -7,12 +7,14 @@
 //! | 3 | version of this format, which follows that of addresses (`contact`): so it differs with strangers only |
 //! | 4 | [`Kind`] |
 //! | 5 | flags: 1 the sender is closing, 2 the sender's last batch; above them, in six bits, how many messages the
-//!         sender has refused that found no posted buffer |
-//! | 6–7 | the number of the message that the sender expects next in a posted buffer; see `buffers` |
+//!         sender has refused that found no posted buffer; of a pool of slots, how often it has refused or invited |
+//! | 6–7 | the number of the message that the sender expects next in a posted buffer, or of the packet in a slot; see
+//!         `buffers` and `slots` |
 //! | 8–15 | `to`: the receiver's endpoint id (`Secret::id`). Batches with another one are dropped and counted |
 //! | 16–23 | `from`: the sender's endpoint id |
 //! | 24–31 | `sequence`: of this batch of packets among those to this peer; of a ping and its answer: its number |
-//! | 32–39 | `acknowledged`: all batches of packets before this one have come |
+//! | 32–37 | `acknowledged`: all batches of packets before this one have come |
+//! | 38–39 | to how many slots of its pool the sender has invited last; 0 under other schemes |
 //!
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside packets,
 //! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a [`Greeting`](super::greeting::Greeting)
@@ -35,7 +37,7 @@ pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 8;
+pub const VERSION: u8 = 9;
 /// Most bytes of a greeting and the like: so a stranger's costs the hash of so many.
 pub const TOLD_MOST: usize = 256;
 /// Bytes of a proof.
@@ -47,14 +49,19 @@ const MARK: [u8; 3] = *b"TGB";
 const CLOSING: u8 = 1;
 const LAST: u8 = 2;
 const REFUSALS_FROM: u32 = 2;
+/// Bits of the number of a batch that is acknowledged.
+const ACKNOWLEDGED_BITS: u32 = 48;
 
-/// What an endpoint says of the messages that have come for its posted buffers.
+/// How an endpoint answers for messages that have come for its posted buffers, or packets for its pool of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// The number of the message that it expects next.
+    /// The number of the message, or packet, that it expects next.
     pub expected: u16,
-    /// How often it has refused one, in six bits.
+    /// How often it has refused one, in six bits. Of a pool of slots: how often it has refused or invited, so that the
+    /// number is odd while the sender has to wait.
     pub refusals: u8,
+    /// To how many slots of its pool it has invited last.
+    pub slots: u16,
 }
 
 /// What a batch is.
@@ -184,7 +191,9 @@ impl Header {
         bytes[8..16].copy_from_slice(&self.to.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.from.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.sequence.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.acknowledged.to_le_bytes());
+        let acknowledged = self.acknowledged & ((1 << ACKNOWLEDGED_BITS) - 1);
+        let word = acknowledged | u64::from(self.receipt.slots) << ACKNOWLEDGED_BITS;
+        bytes[32..40].copy_from_slice(&word.to_le_bytes());
     }
 }
 
@@ -195,7 +204,7 @@ impl<'a> Batch<'a> {
         if head[0..3] != MARK || head[3] != VERSION || bytes.len() > LONGEST_BATCH_BYTES {
             return Err(Malformed);
         }
-        let (to, from) = (word(head, 8), word(head, 16));
+        let (to, from, come) = (word(head, 8), word(head, 16), word(head, 32));
         let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == head[4]).ok_or(Malformed)?;
         let header = Header {
             kind,
@@ -204,8 +213,12 @@ impl<'a> Batch<'a> {
             to,
             from,
             sequence: word(head, 24),
-            acknowledged: word(head, 32),
-            receipt: Receipt { expected: u16::from_le_bytes([head[6], head[7]]), refusals: head[5] >> REFUSALS_FROM },
+            acknowledged: come & ((1 << ACKNOWLEDGED_BITS) - 1),
+            receipt: Receipt {
+                expected: u16::from_le_bytes([head[6], head[7]]),
+                refusals: head[5] >> REFUSALS_FROM,
+                slots: (come >> ACKNOWLEDGED_BITS) as u16,
+            },
         };
         let body = match header.has_proof() {
             true => body.split_last_chunk::<PROOF_BYTES>().ok_or(Malformed)?.0,
@@ -273,8 +286,8 @@ mod tests {
             to: 1,
             from: 2,
             sequence: 3,
-            acknowledged: u64::MAX,
-            receipt: Receipt { expected: 0x8765, refusals: 0x3f },
+            acknowledged: (1 << ACKNOWLEDGED_BITS) - 2,
+            receipt: Receipt { expected: 0x8765, refusals: 0x3f, slots: 0xfffe },
         }
     }
 
@@ -329,7 +342,7 @@ mod tests {
     #[test]
     fn other_versions_and_nonsense_are_no_batches() {
         let mut bytes = batch(Kind::Hello, &[1]);
-        bytes[3] = 9;
+        bytes[3] = VERSION + 1;
         assert_eq!(Batch::parse(&bytes), Err(Malformed));
         (bytes[0], bytes[3]) = (0, VERSION);
         assert_eq!(Batch::parse(&bytes), Err(Malformed));

@@ -138,7 +138,7 @@ impl World {
     pub fn new(layout: Layout) -> Self {
         let channel = |flow: &Flow| Channel {
             left: flow.packets,
-            queue: Speculation::with_window(layout.window),
+            queue: Speculation::new(layout.window),
             network: VecDeque::new(),
             answers: VecDeque::new(),
             next: 0,
@@ -166,8 +166,8 @@ impl World {
 
     pub fn actions(&self) -> Vec<Action> {
         let flows = 0..self.channels.len();
-        let of_flows =
-            flows.flat_map(|flow| [Action::Send(flow), Action::Transmit(flow), Action::Arrive(flow), Action::Hear(flow)]);
+        let of_flows = flows
+            .flat_map(|flow| [Action::Send(flow), Action::Transmit(flow), Action::Arrive(flow), Action::Hear(flow)]);
         let of_endpoints =
             (0..self.layout.endpoints).flat_map(|endpoint| [Action::Retrieve(endpoint), Action::Revoke(endpoint)]);
         let computes = self.layout.computes.map(Action::Compute);
