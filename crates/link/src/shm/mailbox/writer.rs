@@ -30,6 +30,8 @@ pub(crate) enum Admission {
     Room,
     /// Posted buffers: whoever writes takes one first. All packets of one call lie in one buffer.
     Buffers,
+    /// One pool of slots: whoever writes takes slots first, as many as there are.
+    Pool,
 }
 
 /// One sender's way into a mailbox.
@@ -42,7 +44,7 @@ pub(crate) struct Writer {
     sequence: u64,
     lap: Lap,
     admission: Admission,
-    /// Under [`Admission::Buffers`].
+    /// Under [`Admission::Buffers`] and [`Admission::Pool`].
     taker: Option<Taker>,
     /// The read pointer as last seen. Only `Admission::Room` uses it.
     retrieved: u64,
@@ -67,9 +69,15 @@ impl Writer {
         writer
     }
 
-    /// The same for a mailbox of posted buffers.
-    pub fn taking_buffers(self, taker: Taker) -> Self {
-        Writer { admission: Admission::Buffers, taker: Some(taker), ..self }
+    /// The same for a mailbox of posted buffers, or for one whose slots are a pool.
+    pub fn taking(self, taker: Taker) -> Self {
+        let admission = if matches!(taker, Taker::Slots(_)) { Admission::Pool } else { Admission::Buffers };
+        Writer { admission, taker: Some(taker), ..self }
+    }
+
+    /// Whether the receiver is to be woken, as we have just begun to wait for slots of it.
+    pub fn poll_news(&mut self) -> bool {
+        self.taker.as_mut().is_some_and(Taker::poll_news)
     }
 
     /// Why nothing was written: under [`Admission::Buffers`] there was no buffer, else no slot.
@@ -94,7 +102,7 @@ impl Writer {
     }
 
     /// Publishes packets that `fill` fills in turn, some at a time, several slots as one packet; returns how many
-    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] only; none where no buffer is
+    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] and [`Admission::Pool`] only; none where no buffer is
     /// posted, under [`Admission::Buffers`] only. One reservation serves
     /// all: an atomic add waits until earlier stores to slots have got their cache lines, so one for each packet would
     /// move the lines one by one from the reader's cache, where this moves many at once.
@@ -134,17 +142,18 @@ impl Writer {
         match self.admission {
             Admission::Credits => (self.mailbox.reserved().fetch_add(count.into(), Ordering::AcqRel), count),
             Admission::Room => self.reserve_if_room(count),
-            Admission::Buffers => self.reserve_in_buffer(count),
+            Admission::Buffers | Admission::Pool => self.reserve_taken(count),
         }
     }
 
-    /// A buffer has as many slots as are wanted for it, and they are free. So none is there in part only.
+    /// What was taken is free: a buffer has as many slots as are wanted for it.
     #[inline(never)]
-    fn reserve_in_buffer(&mut self, count: u32) -> (u64, u32) {
-        if !self.taker.as_mut().is_some_and(Taker::take) {
+    fn reserve_taken(&mut self, count: u32) -> (u64, u32) {
+        let taken = self.taker.as_mut().map_or(0, |taker| taker.take_room(count));
+        if taken == 0 {
             return (0, 0);
         }
-        (self.mailbox.reserved().fetch_add(count.into(), Ordering::AcqRel), count)
+        (self.mailbox.reserved().fetch_add(taken.into(), Ordering::AcqRel), taken)
     }
 
     fn reserve_if_room(&mut self, count: u32) -> (u64, u32) {
