@@ -186,9 +186,7 @@ impl Connection {
 fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
     let buffers = &flow.buffers;
     match flow.scheme.lends() {
-        ReceiverResource::Nothing
-        | ReceiverResource::FixedSlots
-        | ReceiverResource::MovingSlots => None,
+        ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => None,
         ReceiverResource::PoolSlots => {
             // SAFETY: the caller keeps what is returned in the value that owns the segment, and the place is ours.
             let taker = unsafe { SlotTaker::new(segment.slot_pool(), segment.table().mark_words(place), place) };

@@ -55,6 +55,10 @@ use std::ptr::NonNull;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId, Peers};
 
+#[cfg(test)]
+mod fixture;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod mark;
 mod taker;
 
