@@ -31,12 +31,14 @@ POSTED = {
 """Schemes with posted buffers: those of the papers, and one buffer for each sender or for all."""
 POSTED_FEW = ["rnr-10", "preposted-10", "growing-1", "shared_window-8-4096"]
 """Of these, one for each scheme."""
+POOLED = {f"speculative-{slots}": {"SCHEME": "speculative", "POOL_SLOTS": slots} for slots in (1, 16, 4096)}
+"""One pool of slots for all senders."""
 
 
 def posted(names: Iterable[str] = POSTED) -> pytest.MarkDecorator:
-    """A test for each of these."""
+    """A test for each of these, which may be pools of slots too."""
     names = list(names)
-    return pytest.mark.parametrize("buffers", [POSTED[name] for name in names], ids=names)
+    return pytest.mark.parametrize("buffers", [{**POSTED, **POOLED}[name] for name in names], ids=names)
 
 
 ALONE = 1

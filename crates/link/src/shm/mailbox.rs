@@ -17,12 +17,12 @@
 //! slots behind the first say that they follow; so if their writer dies before it has published the first, the reader,
 //! once it has skipped that, does not take them for packets.
 //!
-//! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each
-//! credit was given after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write
-//! pointer), so whoever gets the slot's next ticket comes after that retrieval. Without credits (`none`) the reader
-//! publishes its position, rarely, and the writer refuses to reserve what might still be unread. Where buffers are
-//! posted, a writer takes one first, and there are as many slots as all buffers hold (`buffers.rs`). Where senders share
-//! one pool of slots, a writer takes slots first (`slot_pool.rs`).
+//! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each credit
+//! was given after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write pointer), so
+//! whoever gets the slot's next ticket comes after that retrieval. Without credits (`none`) the reader publishes its
+//! position, rarely, and the writer refuses to reserve what might still be unread. Where buffers are posted, a writer
+//! takes one first, and there are as many slots as all buffers hold (`buffers.rs`). Where senders share one pool of
+//! slots, a writer takes slots first (`slot_pool.rs`).
 //!
 //! **Why a dead writer does not stop the reader.** Between reservation and publication a writer can be killed; the
 //! slot then stays a *hole*. Each writer has a word of its own, `writing`, in the receiver's table of peers: odd from
@@ -286,7 +286,7 @@ impl Reader {
     fn publish_position(&mut self) {
         if self.published != self.ticket {
             if self.pool.is_some() {
-                // Nobody looks at the read pointer then.
+                // No writer looks at the read pointer then.
                 return self.give_back_if_due();
             }
             self.published = self.ticket;

@@ -16,35 +16,36 @@
 //! **No wake-up is lost.** The writer marks itself, and then looks at the free slots once more; the receiver adds free
 //! slots, and then looks at the list once more. There is a full fence between the two steps on both sides, so at least
 //! one of them sees the other: the writer takes the slots and withdraws its mark, or the receiver takes the slots back
-//! and keeps them for the writer. Where the receiver sleeps, the writer that has marked itself wakes it, and the receiver
-//! gives all slots back before it sleeps and looks at the list when it has said that it will (`ShmLink::arm`).
+//! and keeps them for the writer. Where the receiver sleeps, the writer that has marked itself wakes it, and the
+//! receiver gives all slots back before it sleeps and looks at the list when it has said that it will (`ShmLink::arm`).
 //!
-//! **No sender starves.** While a sender is marked, no slot that comes free becomes free for all. Marks are served in the
-//! order of the list, and a sender is served when it can have all that it wants, or half of the pool, or
+//! **No sender starves.** While a sender is marked, no slot that comes free becomes free for all. Marks are served in
+//! the order of the list, and a sender is served when it can have all that it wants, or half of the pool, or
 //! [`MOST_KEPT`] slots. A sender that wants more stands behind the others then. So a marked sender is served after at
 //! most one grant to each other marked sender.
 //!
-//! **No slot is idle for long.** A sender whose program computes does not fetch what is kept for it. While other senders
-//! wait, the receiver takes back what has been kept for [`PATIENCE`], the oldest first, by compare-and-swap, so that
-//! either the sender has it or the receiver. The sender's word then says nothing any more: it marks itself again when it
-//! comes. One that came too late is given twice the time at its next turn, up to [`MISSES_MOST`] times, because it may
-//! be one that makes progress seldom. So the time that a sender which is away costs the others is bounded by about twice
-//! the time between two of its calls, and a slow sender is served in the end.
+//! **No slot is idle for long.** A sender whose program computes does not fetch what is kept for it. While other
+//! senders wait, the receiver takes back what has been kept for [`PATIENCE`], the oldest first, by compare-and-swap, so
+//! that either the sender has it or the receiver. The sender's word then says nothing any more: it marks itself again
+//! when it comes. One that came too late is given twice the time at its next turn, up to [`MISSES_MOST`] times, because
+//! it may be one that makes progress seldom. So the time that a sender which is away costs the others is bounded by
+//! about twice the time between two of its calls, and a slow sender is served in the end.
 //!
-//! **Why the ring never overflows.** Each reserved place is covered by a slot that was taken, each slot that is taken was
-//! in the pool at the start or given back since, and each slot that is given back was retrieved. The reservation takes
-//! the history of all takes before it along (`AcqRel` on the write pointer), so whichever writer gets a place comes after
-//! the retrieval of the packet that was there before.
+//! **Why the ring never overflows.** Each reserved place is covered by a slot that was taken, each slot that is taken
+//! was in the pool at the start or given back since, and each slot that is given back was retrieved. The reservation
+//! takes the history of all takes before it along (`AcqRel` on the write pointer), so whichever writer gets a place
+//! comes after the retrieval of the packet that was there before.
 //!
 //! **A writer that dies** between a take and the publication leaves places that are skipped, and count as retrieved
-//! ([`Hole`](super::Hole)), or slots that are in no place: see [`SlotPool::settle`]. One that dies while it is marked, or
-//! while slots are kept for it, is forgotten with its place. One that dies between its mark and the push has a word that
-//! is looked at with its place.
+//! ([`Hole`](super::Hole)), or slots that are in no place: see [`SlotPool::settle`]. One that dies while it is marked,
+//! or while slots are kept for it, is forgotten with its place. One that dies between its mark and the push has a word
+//! that is looked at with its place.
 //!
-//! **A hostile writer** may write anything into all of these words. What is read back is clamped to the size of the pool,
-//! a grant counts for no more than it was, each place is in the receiver's queues once, and a walk along the list ends
-//! at the first place that is not listed. If the list is cut, [`SlotPool::find_lost`] finds those that were behind the cut.
-//! Too high a count of free slots lets slots be overwritten, as a wild write pointer does (see the mailbox).
+//! **A hostile writer** may write anything into all of these words. Each number that is read back is clamped to the
+//! size of the pool, a grant counts for no more than it was, each place is in the receiver's queues once, and a walk
+//! along the list ends at the first place that is not listed. If the list is cut, [`SlotPool::find_lost`] finds those
+//! that were behind the cut. Too high a count of free slots lets slots be overwritten, as a wild write pointer does
+//! (see the mailbox).
 //!
 //! Invariant: free + kept + ready (with the receiver) + taken or filled = size.
 
@@ -62,7 +63,7 @@ mod loom_tests;
 mod mark;
 mod taker;
 
-pub(super) use mark::{LISTED, Mark};
+use mark::{LISTED, Mark};
 pub(crate) use taker::SlotTaker;
 
 /// Most slots that are kept for a sender at a time, and that are retrieved before they are given back. An invitation
@@ -95,7 +96,7 @@ pub(crate) trait Marks: fmt::Debug {
     fn next(&self, peer: PeerId) -> Option<&AtomicU64>;
 }
 
-/// What the receiver remembers of a sender.
+/// The receiver's memory of a sender.
 #[derive(Debug, Default)]
 struct Sender {
     /// It is among those that wait.
@@ -133,8 +134,8 @@ pub(crate) struct SlotPool {
 impl SlotPool {
     /// A pool for a ring of `size` slots, all of which are free, and for `peers` senders at most.
     ///
-    /// # Safety
-    /// The words must stay valid as long as the value is used, and those of the marks too. There must be one such value.
+    /// # Safety The words must stay valid as long as the value is used, and those of the marks too. There must be one
+    /// such value.
     pub unsafe fn new(words: NonNull<SlotPoolWords>, marks: Box<dyn Marks>, peers: u32, size: u64) -> Self {
         let (waiting, holders) = (VecDeque::new(), VecDeque::new());
         let pool = SlotPool { words, marks, size, ready: 0, senders: Peers::new(peers, ()), waiting, holders };
@@ -363,7 +364,8 @@ impl SlotPool {
     /// is odd *after* the counts were read, the packets of all takes up to then are published, or their writers are
     /// dead and gone; and if all that was reserved is retrieved then, these packets' slots were given back. Then a slot
     /// that is neither free nor kept was taken and never filled. `is_quiet` says whether both hold. While slots are
-    /// retrieved all the time it may be long until they do: when none is left, no packet can be written, and it is quiet.
+    /// retrieved all the time it may be long until they do: when none is left, no packet can be written, and it is
+    /// quiet.
     pub fn settle(&mut self, is_quiet: impl FnOnce() -> bool) -> u64 {
         let found = self.words().free.0.load(Ordering::Acquire);
         let others = self.kept() + self.ready;

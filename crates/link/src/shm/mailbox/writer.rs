@@ -102,10 +102,10 @@ impl Writer {
     }
 
     /// Publishes packets that `fill` fills in turn, some at a time, several slots as one packet; returns how many
-    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] and [`Admission::Pool`] only; none where no buffer is
-    /// posted, under [`Admission::Buffers`] only. One reservation serves
-    /// all: an atomic add waits until earlier stores to slots have got their cache lines, so one for each packet would
-    /// move the lines one by one from the reader's cache, where this moves many at once.
+    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] and [`Admission::Pool`] only; none
+    /// where no buffer is posted, under [`Admission::Buffers`] only. One reservation serves all: an atomic add waits
+    /// until earlier stores to slots have got their cache lines, so one for each packet would move the lines one by one
+    /// from the reader's cache, where this moves many at once.
     #[inline(always)]
     pub fn write_many(&mut self, count: u32, mut fill: impl Fill) -> u32 {
         // An odd number: we are writing, so a hole may be ours (`hole.rs`).
@@ -146,7 +146,7 @@ impl Writer {
         }
     }
 
-    /// What was taken is free: a buffer has as many slots as are wanted for it.
+    /// Slots that were taken are free: a buffer has as many slots as are wanted for it.
     #[inline(never)]
     fn reserve_taken(&mut self, count: u32) -> (u64, u32) {
         let taken = self.taker.as_mut().map_or(0, |taker| taker.take_room(count));

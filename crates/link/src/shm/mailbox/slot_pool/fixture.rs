@@ -8,7 +8,7 @@ use tidegate_flow::PeerId;
 
 /// The words of a pool, and those of the marks of some senders.
 #[derive(Debug)]
-pub(in super::super) struct Shared {
+pub(crate) struct Shared {
     pub words: SlotPoolWords,
     marks: Vec<AtomicU64>,
     nexts: Vec<AtomicU64>,

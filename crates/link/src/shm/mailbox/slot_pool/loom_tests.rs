@@ -77,7 +77,7 @@ fn loom_a_mark_is_withdrawn_or_served_and_never_both() {
     });
 }
 
-/// What is kept is taken back at the moment at which its sender comes, while another waits. Found: an end of a grant by
+/// Kept slots are taken back at the moment at which its sender comes, while another waits. Found: an end of a grant by
 /// a store, or that does not look whether it was used up.
 #[test]
 fn loom_slots_are_taken_back_or_fetched_and_never_both() {

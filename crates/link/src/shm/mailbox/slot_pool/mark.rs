@@ -2,17 +2,17 @@
 
 /// The sender's place is in the list of marked senders, or is being pushed onto it. The sender sets this with its mark,
 /// and the receiver alone clears it when it takes the place off the list: so a place is never there twice.
-pub(in super::super) const LISTED: u64 = 1 << 2;
+pub(crate) const LISTED: u64 = 1 << 2;
 
 const WAITING: u64 = 1;
 const KEPT: u64 = 2;
 const STATE: u64 = 3;
 const SLOTS_FROM: u32 = 32;
 
-/// What the word of a sender says, besides [`LISTED`]. The sender alone changes `None` to `Waiting`, the receiver alone
+/// The meaning of a sender's word, besides [`LISTED`]. The sender alone changes `None` to `Waiting`, the receiver alone
 /// `Waiting` to `Kept`. All changes are compare-and-swaps, so that a slot is never with both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Mark {
+pub(crate) enum Mark {
     /// The sender does not wait. Fresh memory says so.
     None,
     /// The sender found no slot, and wants this number.
@@ -22,7 +22,7 @@ pub(in super::super) enum Mark {
 }
 
 impl Mark {
-    /// What a word says. Values that no correct process writes say `None`.
+    /// The meaning of a word. Values that no correct process writes say `None`.
     pub fn of(word: u64) -> Mark {
         match (word & STATE, (word >> SLOTS_FROM) as u32) {
             (WAITING, slots) => Mark::Waiting(slots.max(1)),
