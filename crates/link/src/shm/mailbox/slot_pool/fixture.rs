@@ -57,6 +57,13 @@ impl Shared {
         Mark::of(self.marks[peer as usize].load(Ordering::Acquire))
     }
 
+    /// The sender has withdrawn its mark, and is in the list still.
+    #[cfg(loom)]
+    pub fn withdraw(&self, peer: u32) {
+        let word = &self.marks[peer as usize];
+        word.store(Mark::None.word(word.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
     #[cfg(not(loom))]
     pub fn words_of(&self, peer: u32) -> [&AtomicU64; 2] {
         [&self.marks[peer as usize], &self.nexts[peer as usize]]

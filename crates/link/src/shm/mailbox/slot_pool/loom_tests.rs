@@ -102,25 +102,39 @@ fn loom_slots_are_taken_back_or_fetched_and_never_both() {
     });
 }
 
-/// Senders mark themselves, withdraw, and mark themselves again while the receiver reads the list: none is lost. Found:
-/// a place that is taken off the list before its link is read; a push of a place that is listed.
+/// A sender that has withdrawn its mark, and is in the list still, marks itself again while the receiver reads the list:
+/// neither its mark nor that of the sender behind it is lost. Found: a place that is taken off the list before its link
+/// is read; a push of a place that is listed; no push of one that is not.
 #[test]
 fn loom_no_mark_is_lost_while_the_list_is_read() {
-    model(2, || {
-        let (shared, mut pool) = full(3, 2);
-        let threads = [1, 2].map(|peer| taking(&shared, peer, &[1, 1]));
-        pool.give(1);
-        pool.give(0);
-        let ends = threads.map(|thread| thread.join().unwrap());
-        let mut filled = ends[0].1 + ends[1].1;
-        // From here on each sender that is marked is known.
-        pool.give(1 + filled);
-        for (peer, (mut taker, _)) in (1..).zip(ends) {
-            assert!(!matches!(shared.mark_of(peer), Mark::Waiting(_)), "{peer} waits in vain");
-            filled = taker.take(1).into();
-            assert_eq!(filled, 1);
-            pool.give(filled);
+    model(3, || {
+        let (shared, mut pool) = full(4, 3);
+        for peer in [1, 2, 3] {
+            assert_eq!(shared.taker(peer).take(1), 0);
         }
+        shared.withdraw(2);
+        let thread = taking(&shared, 2, &[1]);
+        pool.give(0);
+        assert_eq!(thread.join().unwrap().1, 0);
+        pool.give(3);
+        for peer in [1, 2, 3] {
+            assert_eq!(shared.mark_of(peer), Mark::Kept(1), "{peer} waits in vain");
+        }
+    });
+}
+
+/// Two senders push their places while the receiver reads the list. Found: a push by a load and a store.
+#[test]
+fn loom_two_senders_mark_themselves_while_the_list_is_read() {
+    model(3, || {
+        let (shared, mut pool) = full(3, 2);
+        let threads = [1, 2].map(|peer| taking(&shared, peer, &[1]));
+        pool.give(0);
+        for thread in threads {
+            assert_eq!(thread.join().unwrap().1, 0);
+        }
+        pool.give(2);
+        assert_eq!([1, 2].map(|peer| shared.mark_of(peer)), [Mark::Kept(1); 2]);
     });
 }
 
