@@ -75,7 +75,6 @@ impl Connection {
     }
 
     /// Why nothing could be written, and whether the peer waits to be woken: it may have slots to give.
-    #[cold]
     pub fn why_nothing(&mut self) -> (WriteError, bool) {
         let wake = self.writer.poll_news() && self.wakes && self.disarm();
         (if self.writer.is_refused() { WriteError::Refused } else { WriteError::Full }, wake)

@@ -240,6 +240,19 @@ impl ShmLink {
         }
     }
 
+    /// Why nothing could be written to a peer. One that has slots to give, and sleeps, is woken.
+    #[cold]
+    #[inline(never)]
+    fn why_nothing(&mut self, to: PeerId) -> WriteError {
+        let connection = self.peers.get_mut(to.0 as usize).and_then(|peer| peer.connection.as_mut());
+        let Some(connection) = connection else { return WriteError::Full };
+        let (why, wake) = connection.why_nothing();
+        if wake {
+            self.wake_peer(to);
+        }
+        why
+    }
+
     /// Raises the mark of most slots in use: those still to be retrieved, and the one just retrieved.
     #[cold]
     fn sample_fill(&mut self) {
@@ -303,11 +316,7 @@ impl Link for ShmLink {
         };
         let (written, wake) = connection.write_many(count, fill);
         if written == 0 {
-            let (why, wake) = connection.why_nothing();
-            if wake {
-                self.wake_peer(to);
-            }
-            return Err(why);
+            return Err(self.why_nothing(to));
         }
         if wake {
             self.wake_peer(to);

@@ -278,8 +278,14 @@ impl Reader {
             self.stamp = stamp_after(self.stamp);
         }
         if self.ticket - self.published >= self.stride {
-            self.publish_position();
+            self.end_stride();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_stride(&mut self) {
+        self.publish_position();
     }
 
     #[inline(always)]
@@ -295,6 +301,8 @@ impl Reader {
     }
 
     /// Gives retrieved slots back to the pool, if there are enough of them, or a sender waits.
+    // `cold` keeps it out of the way of the schemes that have no pool.
+    #[cold]
     #[inline(never)]
     fn give_back_if_due(&mut self) {
         if self.pool.as_ref().is_some_and(|pool| pool.is_due(self.ticket - self.published)) {

@@ -122,6 +122,11 @@ impl Taker {
         if self.take() { count } else { 0 }
     }
 
+    /// Whether it takes buffers that are posted, and not slots of a pool.
+    pub fn takes_buffers(&self) -> bool {
+        !matches!(self, Taker::Slots(_))
+    }
+
     /// Whether the receiver is to be woken, as we have just begun to wait for slots of it.
     pub fn poll_news(&mut self) -> bool {
         match self {

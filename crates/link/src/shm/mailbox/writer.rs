@@ -28,10 +28,9 @@ pub(crate) enum Admission {
     Credits,
     /// The writer itself, by looking at the read pointer (`none`).
     Room,
-    /// Posted buffers: whoever writes takes one first. All packets of one call lie in one buffer.
-    Buffers,
-    /// One pool of slots: whoever writes takes slots first, as many as there are.
-    Pool,
+    /// Posted buffers, or slots of a pool: the writer takes one, or some, first; see [`Taker`]. All packets of one call
+    /// lie in one buffer.
+    Taken,
 }
 
 /// One sender's way into a mailbox.
@@ -44,7 +43,7 @@ pub(crate) struct Writer {
     sequence: u64,
     lap: Lap,
     admission: Admission,
-    /// Under [`Admission::Buffers`] and [`Admission::Pool`].
+    /// Under [`Admission::Taken`].
     taker: Option<Taker>,
     /// The read pointer as last seen. Only `Admission::Room` uses it.
     retrieved: u64,
@@ -71,8 +70,7 @@ impl Writer {
 
     /// The same for a mailbox of posted buffers, or for one whose slots are a pool.
     pub fn taking(self, taker: Taker) -> Self {
-        let admission = if matches!(taker, Taker::Slots(_)) { Admission::Pool } else { Admission::Buffers };
-        Writer { admission, taker: Some(taker), ..self }
+        Writer { admission: Admission::Taken, taker: Some(taker), ..self }
     }
 
     /// Whether the receiver is to be woken, as we have just begun to wait for slots of it.
@@ -80,9 +78,9 @@ impl Writer {
         self.taker.as_mut().is_some_and(Taker::poll_news)
     }
 
-    /// Why nothing was written: under [`Admission::Buffers`] there was no buffer, else no slot.
+    /// Why nothing was written: there was no buffer where buffers are posted, else no slot.
     pub fn is_refused(&self) -> bool {
-        self.admission == Admission::Buffers
+        self.taker.as_ref().is_some_and(Taker::takes_buffers)
     }
 
     #[inline(always)]
@@ -102,8 +100,8 @@ impl Writer {
     }
 
     /// Publishes packets that `fill` fills in turn, some at a time, several slots as one packet; returns how many
-    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] and [`Admission::Pool`] only; none
-    /// where no buffer is posted, under [`Admission::Buffers`] only. One reservation serves all: an atomic add waits
+    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] and in a pool of slots only; none
+    /// where no buffer is posted. One reservation serves all: an atomic add waits
     /// until earlier stores to slots have got their cache lines, so one for each packet would move the lines one by one
     /// from the reader's cache, where this moves many at once.
     #[inline(always)]
@@ -142,7 +140,7 @@ impl Writer {
         match self.admission {
             Admission::Credits => (self.mailbox.reserved().fetch_add(count.into(), Ordering::AcqRel), count),
             Admission::Room => self.reserve_if_room(count),
-            Admission::Buffers | Admission::Pool => self.reserve_taken(count),
+            Admission::Taken => self.reserve_taken(count),
         }
     }
 
