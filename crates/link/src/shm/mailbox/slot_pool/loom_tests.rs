@@ -102,9 +102,9 @@ fn loom_slots_are_taken_back_or_fetched_and_never_both() {
     });
 }
 
-/// A sender that has withdrawn its mark, and is in the list still, marks itself again while the receiver reads the list:
-/// neither its mark nor that of the sender behind it is lost. Found: a place that is taken off the list before its link
-/// is read; a push of a place that is listed; no push of one that is not.
+/// A sender that has withdrawn its mark, and is in the list still, marks itself again while the receiver reads the
+/// list: neither its mark nor that of the sender behind it is lost. Found: a place that is taken off the list before
+/// its link is read; a push of a place that is listed; no push of one that is not.
 #[test]
 fn loom_no_mark_is_lost_while_the_list_is_read() {
     model(3, || {
