@@ -29,16 +29,16 @@ POSTED = {
     "shared_window-1": {"SCHEME": "shared_window", "POOL_FIRST": 1, "POOL_MOST": 1},
 }
 """Schemes with posted buffers: those of the papers, and one buffer for each sender or for all."""
-POOLS = {f"speculative-{slots}": {"SCHEME": "speculative", "POOL_SLOTS": slots} for slots in (16, 4096)}
-"""One pool of slots: so few that nearly every sender is refused, and as many as there are by default."""
 POSTED_FEW = ["rnr-10", "preposted-10", "growing-1", "shared_window-8-4096"]
 """Of these, one for each scheme."""
+POOLED = {f"speculative-{slots}": {"SCHEME": "speculative", "POOL_SLOTS": slots} for slots in (1, 16, 4096)}
+"""One pool of slots for all senders."""
 
 
 def posted(names: Iterable[str] = POSTED) -> pytest.MarkDecorator:
-    """A test for each of these."""
-    names, known = list(names), POSTED | POOLS
-    return pytest.mark.parametrize("buffers", [known[name] for name in names], ids=names)
+    """A test for each of these, which may be pools of slots too."""
+    names = list(names)
+    return pytest.mark.parametrize("buffers", [(POSTED | POOLED)[name] for name in names], ids=names)
 
 
 ALONE = 1

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from conftest import POSTED, POSTED_FEW, PROGRAMS, SMALLEST, Jobs, posted
+from conftest import POOLED, POSTED, POSTED_FEW, PROGRAMS, SMALLEST, Jobs, posted
 from harness import mpi as mpis
 from harness.mpi import Fabric
 from harness.pairs import pairs
@@ -24,6 +24,8 @@ def wheel(name: str):
 FLOWS = {
     **{scheme: {"SCHEME": scheme} for scheme in SCHEMES},
     **{name: POSTED[name] for name in POSTED_FEW},
+    # A long message through one slot takes 4 s here, and a minute while other programs have the cores.
+    **{name: POOLED[name] for name in POOLED if name != "speculative-1"},
 }
 WAYS: dict[str, tuple[int, dict]] = {
     "usual": (SMALL, {}),
@@ -82,12 +84,12 @@ def test_who_sends_little_to_ranks_that_compute_is_not_held_up(jobs, name):
     jobs.succeed(wheel(name), 4, [BUSY, "3"])
 
 
-@posted(["rnr-1", "preposted-1", "shared_window-1"])
+@posted(["rnr-1", "preposted-1", "shared_window-1", "speculative-1"])
 def test_every_byte_arrives_in_order_in_one_buffer(jobs, buffers):
     jobs.succeed(wheel("mpich"), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], **buffers)
 
 
-@posted(POSTED_FEW)
+@posted([*POSTED_FEW, *POOLED])
 def test_what_was_sent_has_left_its_buffer_before_its_sender_falls_silent(jobs, buffers, tmp_path):
     jobs.succeed(wheel("mpich"), 2, [QUIET, str(tmp_path / "round"), "6", "1"], **buffers)
 
@@ -152,14 +154,14 @@ def test_what_was_sent_has_left_any_buffers(jobs, name, buffers, tmp_path):
 @pytest.mark.parametrize("size", [{}, {"BUFFER_SIZE": 200}, {"RETRY_TIMER": 0.01}, {"GROWTH": "exponential"}],
                          ids=lambda more: "+".join(more) or "default")
 @pytest.mark.parametrize("ranks", [2, 5, 8])
-@posted()
+@posted([*POSTED, *POOLED])
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_random_traffic_of_many_seeds_in_posted_buffers(jobs, name, buffers, ranks, size, seed):
     jobs.succeed(wheel(name), ranks, [TRAFFIC, "3", "20", "70000", str(seed)], timeout=120, **buffers, **size)
 
 
 @pytest.mark.full
-@posted()
+@posted([*POSTED, *POOLED])
 def test_thirty_two_ranks_finish_in_posted_buffers(jobs, buffers):
     jobs.succeed(wheel("mpich"), 32, [STORM, "10", "20"], timeout=120, **buffers)
 

@@ -6,7 +6,7 @@ use super::bulk::ProbedMemory;
 use super::config::BulkChoice;
 use super::error::LinkError;
 use super::life::{Fate, Here};
-use super::mailbox::{Admission, Taker, Writer};
+use super::mailbox::{Admission, SlotTaker, Taker, Writer};
 use super::peer::{State, Table};
 use super::peer_segment::PeerSegment;
 use super::region::Ticket;
@@ -61,7 +61,7 @@ impl Connection {
         // alone, and we are the only connection to this peer.
         let mut writer = unsafe { Writer::new(segment.mailbox(), segment.table().writing(place), place, admission) };
         if let Some(taker) = taker(&segment, place, terms.flow) {
-            writer = writer.taking_buffers(taker);
+            writer = writer.taking(taker);
         }
         let wakes = segment.header().wakes.load(Ordering::Relaxed) != 0;
         Ok((Connection { writer, wakes, memory, place, segment }, obstacle))
@@ -74,9 +74,10 @@ impl Connection {
         (written, written > 0 && self.wakes && self.disarm())
     }
 
-    /// Why nothing could be written.
-    pub fn why_nothing(&self) -> WriteError {
-        if self.writer.is_refused() { WriteError::Refused } else { WriteError::Full }
+    /// Why nothing could be written, and whether the peer waits to be woken: it may have slots to give.
+    pub fn why_nothing(&mut self) -> (WriteError, bool) {
+        let wake = self.writer.poll_news() && self.wakes && self.disarm();
+        (if self.writer.is_refused() { WriteError::Refused } else { WriteError::Full }, wake)
     }
 
     /// Whether the peer waits to be woken. One writer alone is told so, the first that looks, and wakes it.
@@ -180,14 +181,16 @@ impl Connection {
     }
 }
 
-/// Our way to the buffers that the peer has posted, if its scheme posts any.
+/// Our way to the buffers that the peer has posted, or to the slots of its pool, if its scheme has any.
 fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
     let buffers = &flow.buffers;
     match flow.scheme.lends() {
-        ReceiverResource::Nothing
-        | ReceiverResource::FixedSlots
-        | ReceiverResource::MovingSlots
-        | ReceiverResource::PoolSlots => None,
+        ReceiverResource::Nothing | ReceiverResource::FixedSlots | ReceiverResource::MovingSlots => None,
+        ReceiverResource::PoolSlots => {
+            // SAFETY: the caller keeps what is returned in the value that owns the segment, and the place is ours.
+            let taker = unsafe { SlotTaker::new(segment.slot_pool(), segment.table().mark_words(place), place) };
+            Some(Taker::Slots(taker))
+        }
         ReceiverResource::Buffers | ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers => {
             // SAFETY: the caller keeps what is returned in the value that owns the segment.
             Some(unsafe { Taker::of_connection(segment.table().posted(place), buffers.per_connection) })

@@ -7,14 +7,14 @@ use super::connection::Connection;
 use super::error::LinkError;
 use super::layout;
 use super::life::Here;
-use super::mailbox::{Pool, Reader};
-use super::posting::pool_of;
+use super::mailbox::{PATIENCE, Pool};
+use super::posting::{pool_of, reader_of};
 use super::reclaiming::{Effort, clear_away};
 use super::segment::OwnSegment;
 use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, PeerState, ShmLink, describe};
 use super::vacant::Vacant;
-use super::wake::{Alarm, Waker};
+use super::wake::{Alarm, CHECK, Waker};
 use crate::log::{self, Level, print_line};
 use crate::memory::IoBuffer;
 use crate::records::Records;
@@ -83,9 +83,10 @@ impl ShmLink {
         stats.counters().set(Counter::BounceBufferBytes, segment.bounce_buffer_bytes());
         stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes());
         let pool = pool_of(&config.flow, &segment);
+        let reader = reader_of(&config.flow, &segment, mailbox);
         let mut link = ShmLink {
             pool,
-            reader: Reader::new(mailbox),
+            reader,
             is_armed: false,
             burst: 0,
             polls: 0,
@@ -193,16 +194,20 @@ impl ShmLink {
     pub fn arm(&mut self) -> bool {
         let Some(waker) = self.waker.as_ref().filter(|_| !self.is_forked()) else { return false };
         waker.stop();
+        // While we sleep no sender gets slots that we have retrieved: it has to have them before.
+        self.reader.slot_pool();
         self.is_armed = true;
         let armed = &self.segment.signals().armed.0;
         armed.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         // Who left is known without a packet, so a departure must not wait for one either.
-        if self.reader.is_ready() || self.monitor.has_departures() || self.monitor.has_closings() {
+        let has_event = self.monitor.has_departures() || self.monitor.has_closings();
+        if self.reader.is_ready() || has_event || self.reader.has_new_marks() {
             self.disarm();
             return false;
         }
-        waker.start();
+        // Slots that are kept for a sender that does not come are to go to others.
+        waker.start(if self.reader.may_revoke() { PATIENCE } else { CHECK });
         true
     }
 
@@ -233,6 +238,19 @@ impl ShmLink {
         if let Some(name) = connection.and_then(Connection::wake_name) {
             self.alarm.ring(name);
         }
+    }
+
+    /// Why nothing could be written to a peer. One that has slots to give, and sleeps, is woken.
+    #[cold]
+    #[inline(never)]
+    fn why_nothing(&mut self, to: PeerId) -> WriteError {
+        let connection = self.peers.get_mut(to.0 as usize).and_then(|peer| peer.connection.as_mut());
+        let Some(connection) = connection else { return WriteError::Full };
+        let (why, wake) = connection.why_nothing();
+        if wake {
+            self.wake_peer(to);
+        }
+        why
     }
 
     /// Raises the mark of most slots in use: those still to be retrieved, and the one just retrieved.
@@ -298,7 +316,7 @@ impl Link for ShmLink {
         };
         let (written, wake) = connection.write_many(count, fill);
         if written == 0 {
-            return Err(connection.why_nothing());
+            return Err(self.why_nothing(to));
         }
         if wake {
             self.wake_peer(to);

@@ -3,10 +3,11 @@
 use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
 use super::config::BOUNCE_BUFFERS_MOST;
 use super::index::Index;
-use super::mailbox::{Alone, Mailbox, Pointers, PoolWords, Slot};
+use super::mailbox::{Mailbox, Pointers, PoolWords, Slot, SlotPoolWords};
 use super::memory_map::{self, Mapping, Shared};
 use super::peer::{Entry, Memory, Parts, Places, Table};
 use super::region::{Place, REGIONS, Regions};
+use super::sync::Alone;
 use super::wake::WakeName;
 use std::fs::File;
 use std::io;
@@ -15,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x0c");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x0d");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -57,6 +58,8 @@ pub(crate) struct Signals {
     places: Places,
     /// Posted buffers that all peers share; used where receivers have such a pool.
     pool: PoolWords,
+    /// The pool of slots, where receivers have one.
+    slot_pool: SlotPoolWords,
 }
 
 // SAFETY: atomics only.
@@ -201,6 +204,11 @@ impl View {
     /// The words of a pool of posted buffers. They lie there as long as the view.
     pub(super) fn pool(&self) -> NonNull<PoolWords> {
         NonNull::from(&self.signals().pool)
+    }
+
+    /// The words of a pool of slots. They lie there as long as the view.
+    pub(super) fn slot_pool(&self) -> NonNull<SlotPoolWords> {
+        NonNull::from(&self.signals().slot_pool)
     }
 
     /// # Safety

@@ -97,6 +97,9 @@ impl ShmLink {
             self.look_at_hole();
             self.look_at_pool(now);
         }
+        if self.reader.has_waiting() {
+            self.look_at_waiting(now);
+        }
     }
 
     /// The next call of `poll_event` looks, however long ago the last look was.
@@ -156,6 +159,9 @@ impl ShmLink {
                 && let Some(end) = self.last_words(peer)
             {
                 self.notice_departure(peer, end);
+            }
+            if let Some(pool) = self.reader.slot_pool() {
+                pool.find_lost(peer);
             }
         }
     }

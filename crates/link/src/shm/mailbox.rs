@@ -17,11 +17,12 @@
 //! slots behind the first say that they follow; so if their writer dies before it has published the first, the reader,
 //! once it has skipped that, does not take them for packets.
 //!
-//! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each
-//! credit was given after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write
-//! pointer), so whoever gets the slot's next ticket comes after that retrieval. Without credits (`none`) the reader
-//! publishes its position, rarely, and the writer refuses to reserve what might still be unread. Where buffers are
-//! posted, a writer takes one first, and there are as many slots as all buffers hold (`buffers.rs`).
+//! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each credit
+//! was given after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write pointer), so
+//! whoever gets the slot's next ticket comes after that retrieval. Without credits (`none`) the reader publishes its
+//! position, rarely, and the writer refuses to reserve what might still be unread. Where buffers are posted, a writer
+//! takes one first, and there are as many slots as all buffers hold (`buffers.rs`). Where senders share one pool of
+//! slots, a writer takes slots first (`slot_pool.rs`).
 //!
 //! **Why a dead writer does not stop the reader.** Between reservation and publication a writer can be killed; the
 //! slot then stays a *hole*. Each writer has a word of its own, `writing`, in the receiver's table of peers: odd from
@@ -41,7 +42,7 @@
 //! reads. Between processes this is outside Rust's memory model; we assume that such accesses yield some bytes and
 //! nothing worse. Any bytes are a legal [`Packet`], and nothing that reaches memory follows from what is read back.
 
-use super::sync::{AtomicU64, Ordering};
+use super::sync::{Alone, AtomicU64, Ordering};
 use std::ptr::NonNull;
 use tidegate_flow::packet::PAYLOAD_BYTES;
 use tidegate_flow::{Header, Packet, Placement};
@@ -53,6 +54,7 @@ mod hole;
 mod lap;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod slot_pool;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod writer;
@@ -60,6 +62,7 @@ mod writer;
 pub(crate) use buffers::{Claim, Claims, Pool, PoolWords, Taker, change as change_claim};
 pub(crate) use hole::{Hole, Verdict};
 use lap::{stamp_after, stamp_of};
+pub(crate) use slot_pool::{Marks, PATIENCE, SlotPool, SlotPoolWords, SlotTaker};
 pub(crate) use writer::{Admission, Writer};
 
 const PAYLOAD_WORDS: usize = PAYLOAD_BYTES / 8;
@@ -101,11 +104,6 @@ impl Slot {
         self.header.store(packet.header.bits(), ordering);
     }
 }
-
-/// A value alone in its two cache lines (processors fetch lines in pairs).
-#[derive(Debug)]
-#[repr(C, align(128))]
-pub(crate) struct Alone<T>(pub T);
 
 /// The two pointers of a mailbox. Both count tickets and never wrap.
 #[derive(Debug)]
@@ -198,13 +196,20 @@ pub(crate) struct Reader {
     published: u64,
     /// Retrievals after which the read pointer is published although the ring has not run empty.
     stride: u64,
+    /// The pool that retrieved slots go back to, if there is one. Then `published` is the ticket up to which they have.
+    pool: Option<Box<SlotPool>>,
 }
 
 impl Reader {
     /// The reader of a mailbox that nobody has written to yet. There must be only one.
     pub fn new(mailbox: Mailbox) -> Self {
         let stride = (mailbox.size() / 4).max(1);
-        Reader { mailbox, ticket: 0, index: 0, stamp: stamp_of(0), published: 0, stride }
+        Reader { mailbox, ticket: 0, index: 0, stamp: stamp_of(0), published: 0, stride, pool: None }
+    }
+
+    /// The same where all senders share one pool of slots.
+    pub fn with_pool(self, pool: SlotPool) -> Self {
+        Reader { stride: pool.stride(), pool: Some(Box::new(pool)), ..self }
     }
 
     /// Takes the next slot, as [`retrieve_into`](Self::retrieve_into).
@@ -273,16 +278,67 @@ impl Reader {
             self.stamp = stamp_after(self.stamp);
         }
         if self.ticket - self.published >= self.stride {
-            self.publish_position();
+            self.end_stride();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_stride(&mut self) {
+        self.publish_position();
     }
 
     #[inline(always)]
     fn publish_position(&mut self) {
         if self.published != self.ticket {
+            if self.pool.is_some() {
+                // No writer looks at the read pointer then.
+                return self.give_back_if_due();
+            }
             self.published = self.ticket;
             self.mailbox.retrieved().store(self.ticket, Ordering::Release);
         }
+    }
+
+    /// Gives retrieved slots back to the pool, if there are enough of them, or a sender waits.
+    // `cold` keeps it out of the way of the schemes that have no pool.
+    #[cold]
+    #[inline(never)]
+    fn give_back_if_due(&mut self) {
+        if self.pool.as_ref().is_some_and(|pool| pool.is_due(self.ticket - self.published)) {
+            self.slot_pool();
+        }
+    }
+
+    /// The pool of slots, if there is one, after all retrieved slots were given back to it.
+    pub fn slot_pool(&mut self) -> Option<&mut SlotPool> {
+        let pool = self.pool.as_mut()?;
+        pool.give(self.ticket - self.published);
+        (self.published, self.stride) = (self.ticket, pool.stride());
+        Some(pool)
+    }
+
+    /// Puts the count of the pool right, if nothing is under way; see [`SlotPool::settle`].
+    pub fn settle_pool(&mut self, is_any_writing: impl FnOnce() -> bool) -> u64 {
+        let (mailbox, ticket) = (self.mailbox, self.ticket);
+        let is_empty = || mailbox.reserved().load(Ordering::Acquire) == ticket;
+        let is_quiet = || is_empty() && !is_any_writing() && is_empty();
+        self.slot_pool().map_or(0, |pool| pool.settle(is_quiet))
+    }
+
+    /// Whether a sender waits for slots of the pool, as far as is known without a look at its word.
+    pub fn has_waiting(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.has_waiting())
+    }
+
+    /// Whether a sender has marked itself that the pool has not seen.
+    pub fn has_new_marks(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.has_new_marks())
+    }
+
+    /// Whether senders wait for slots that are kept for others.
+    pub fn may_revoke(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.may_revoke())
     }
 
     /// Whether [`retrieve`](Self::retrieve) would return a packet.

@@ -13,7 +13,7 @@
 use super::accesses::Word;
 use super::address::Address;
 use super::index::{Found, Hash, Index, look, store_follows};
-use super::mailbox::{Claim, Claims, change_claim};
+use super::mailbox::{Claim, Claims, Marks, change_claim};
 use super::memory_map::Shared;
 use super::sync;
 use std::io;
@@ -45,8 +45,10 @@ struct Changing {
     writing: sync::AtomicU64,
     /// In the list of free places, the next one plus one; 0: there is none.
     next_free: AtomicU64,
-    /// Whether the peer claims a buffer of the owner's pool, or one is kept for it; see the mailbox.
+    /// Whether the peer claims a buffer or slots of the owner's pool, or some are kept for it; see the mailbox.
     claim: sync::AtomicU64,
+    /// In the list of those that wait for slots of the owner's pool, the next place plus one; see the mailbox.
+    next_marked: sync::AtomicU64,
     /// Odd while the peer copies to or from the owner's memory; see `withdrawing`.
     accessing: AtomicU64,
 }
@@ -345,6 +347,12 @@ impl Table {
         NonNull::from(&self.entries()[peer.0 as usize].changing.claim)
     }
 
+    /// The words by which the peer waits for slots of the owner's pool: its mark, and its link in the list.
+    pub fn mark_words(&self, peer: PeerId) -> (NonNull<sync::AtomicU64>, NonNull<sync::AtomicU64>) {
+        let changing = &self.entries()[peer.0 as usize].changing;
+        (NonNull::from(&changing.claim), NonNull::from(&changing.next_marked))
+    }
+
     /// The word by which the peer shows that it copies to or from the owner's memory.
     pub fn accessing(&self, peer: PeerId) -> &AtomicU64 {
         &self.entries()[peer.0 as usize].changing.accessing
@@ -379,6 +387,20 @@ impl Claims for Table {
 
     fn change(&self, peer: PeerId, from: Claim, to: Claim) -> bool {
         self.entries().get(peer.0 as usize).is_some_and(|entry| change_claim(&entry.changing.claim, from, to))
+    }
+}
+
+impl Marks for Table {
+    fn places(&self) -> u32 {
+        self.used() as u32
+    }
+
+    fn mark(&self, peer: PeerId) -> Option<&sync::AtomicU64> {
+        self.entries().get(peer.0 as usize).map(|entry| &entry.changing.claim)
+    }
+
+    fn next(&self, peer: PeerId) -> Option<&sync::AtomicU64> {
+        self.entries().get(peer.0 as usize).map(|entry| &entry.changing.next_marked)
     }
 }
 

@@ -6,7 +6,7 @@ use super::layout::{BOUNCE_BUFFERS_AT, Header, Layout, MAGIC, PAGE, Signals, Vie
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
 use super::lock_file::{LockFile, has_descriptors_to_spare};
-use super::mailbox::{Mailbox, PoolWords};
+use super::mailbox::{Mailbox, PoolWords, SlotPoolWords};
 use super::memory_map::{Access, Mapping};
 use super::peer::{State, Table};
 use super::region::Ticket;
@@ -158,6 +158,11 @@ impl PeerSegment {
     /// The words of the peer's pool of posted buffers. They lie there as long as the segment.
     pub fn pool(&self) -> NonNull<PoolWords> {
         self.view.pool()
+    }
+
+    /// The words of the peer's pool of slots. They lie there as long as the segment.
+    pub fn slot_pool(&self) -> NonNull<SlotPoolWords> {
+        self.view.slot_pool()
     }
 
     /// Copies the first `length` bytes of the peer's bounce buffer. `false` if there is no such bounce buffer.

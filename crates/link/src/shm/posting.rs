@@ -1,7 +1,7 @@
 //! What the owner of a mailbox does with its posted buffers, as its flow control says. Which writer gets one, and what
 //! a dead writer leaves, is in `mailbox/buffers.rs`.
 
-use super::mailbox::Pool;
+use super::mailbox::{Mailbox, Pool, Reader, SlotPool};
 use super::segment::OwnSegment;
 use super::state::ShmLink;
 use crate::log::{self, Level};
@@ -11,6 +11,8 @@ use tidegate_flow::{Config, Header, Instant, Posting};
 /// A buffer that is kept for a peer goes to others when the peer has not fetched it for two retry timers and so much
 /// more: then its program computes.
 const KEPT_LONGER: Duration = Duration::from_millis(200);
+/// The count of calls of `poll_event` from which it takes few calls to the next look: the look comes when it wraps.
+const POLLS_BEFORE_LOOK: u32 = u32::MAX - 15;
 
 /// Our pool of posted buffers, if flow control has one.
 pub(super) fn pool_of(flow: &Config, segment: &OwnSegment) -> Option<Pool> {
@@ -19,6 +21,17 @@ pub(super) fn pool_of(flow: &Config, segment: &OwnSegment) -> Option<Pool> {
     // SAFETY: it is a field of the value that owns the segment, and is never handed out.
     has_one
         .then(|| unsafe { Pool::new(segment.pool(), buffers.pool_first, buffers.pool_limit(), buffers.pool_bound()) })
+}
+
+/// The reader of our mailbox, with the pool that its slots go back to, if flow control has one.
+pub(super) fn reader_of(flow: &Config, segment: &OwnSegment, mailbox: Mailbox) -> Reader {
+    let reader = Reader::new(mailbox);
+    if !flow.scheme.lends().is_pool_of_slots() {
+        return reader;
+    }
+    let size = reader.size();
+    // SAFETY: it is a field of the value that owns the segment, and is never handed out.
+    reader.with_pool(unsafe { SlotPool::new(segment.slot_pool(), Box::new(segment.table()), flow.peers, size) })
 }
 
 impl ShmLink {
@@ -60,11 +73,30 @@ impl ShmLink {
         }
     }
 
+    /// Looks after senders that wait for slots, and looks again soon if slots are kept for others.
+    #[cold]
+    pub(super) fn look_at_waiting(&mut self, now: Instant) {
+        if self.is_forked() {
+            return;
+        }
+        if let Some(pool) = self.reader.slot_pool() {
+            pool.look(now);
+        }
+        if self.reader.may_revoke() {
+            self.polls = POLLS_BEFORE_LOOK;
+        }
+    }
+
     /// Looks after the pool: what is kept for those who do not come, and what dead writers have taken along.
     pub(super) fn look_at_pool(&mut self, now: Instant) {
+        let table = self.table;
+        let missing = self.reader.settle_pool(|| table.is_any_writing());
+        if missing > 0 {
+            log::line(Level::Info, || format!("{missing} slots had been taken and never filled: free again"));
+        }
         let Some(pool) = &mut self.pool else { return };
         pool.expire(now, 2 * self.config.flow.buffers.retry_timer + KEPT_LONGER, &self.table);
-        let (reader, table) = (&self.reader, self.table);
+        let reader = &self.reader;
         let missing = pool.settle(&table, || !table.is_any_writing() && reader.backlog() == Ok(0));
         if missing > 0 {
             log::line(Level::Info, || {

@@ -14,7 +14,7 @@ use super::layout::{Header, Layout, MAGIC, Signals, View};
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
-use super::mailbox::{Mailbox, PoolWords, Slot};
+use super::mailbox::{Mailbox, PoolWords, Slot, SlotPoolWords};
 use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
 use super::reclaiming::{Effort, clear_away};
@@ -158,6 +158,11 @@ impl OwnSegment {
     /// The words of our pool of posted buffers. They lie there as long as the segment.
     pub fn pool(&self) -> NonNull<PoolWords> {
         self.view.pool()
+    }
+
+    /// The words of our pool of slots. They lie there as long as the segment.
+    pub fn slot_pool(&self) -> NonNull<SlotPoolWords> {
+        self.view.slot_pool()
     }
 
     /// Whether any peer in our table has ended, so that its place will go to another.

@@ -342,6 +342,11 @@ impl ShmLink {
         if let Some(pool) = &mut self.pool {
             pool.forget(peer, &self.table);
         }
+        if !self.is_forked()
+            && let Some(pool) = self.reader.slot_pool()
+        {
+            pool.forget(peer);
+        }
         self.unlist(peer);
         let known = std::mem::take(&mut self.peers[peer.0 as usize]);
         self.peers[peer.0 as usize] =
@@ -375,6 +380,10 @@ impl ShmLink {
             // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
             let Ok(_held) = self.segment.lock_table(Duration::ZERO) else { return };
             newcomers = self.vacant.poll_taken(&self.table);
+            if let Some(pool) = self.reader.slot_pool() {
+                // A place that is still in the list would be there twice if its next peer pushed it as well.
+                pool.pull_marks();
+            }
             for peer in self.released.drain(..) {
                 let known = &mut self.peers[peer.0 as usize];
                 if known.state != PeerState::Released {

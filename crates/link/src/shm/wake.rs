@@ -23,7 +23,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 /// The longest sleep.
-const CHECK: Duration = Duration::from_millis(500);
+pub(crate) const CHECK: Duration = Duration::from_millis(500);
 
 /// Datagrams that one look takes away at most. What is left wakes once more.
 const DRAINED_AT_ONCE: usize = 64;
@@ -98,9 +98,9 @@ impl Waker {
         self.either.as_raw_fd()
     }
 
-    /// From now on the descriptor becomes readable after [`CHECK`] at the latest.
-    pub fn start(&self) {
-        self.set_timer(CHECK);
+    /// From now on the descriptor becomes readable after this time at the latest.
+    pub fn start(&self, most: Duration) {
+        self.set_timer(most);
     }
 
     /// The descriptor is not readable any more, unless somebody floods it.

@@ -11,6 +11,7 @@ mod hindrances;
 mod killed_writers;
 mod many_peers;
 mod paths;
+mod pool_of_slots;
 mod posted_buffers;
 mod segments;
 mod services;

@@ -26,6 +26,7 @@
 //! retrieved, as a wild write pointer does (see the mailbox). The ring has one size, so memory is bounded anyway.
 
 use super::super::sync::{AtomicU64, Ordering};
+use super::slot_pool::SlotTaker;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
@@ -63,7 +64,7 @@ fn take_posted(posted: &AtomicU64) -> bool {
     posted.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less_one).is_ok()
 }
 
-/// A writer's way to the posted buffers of a receiver.
+/// A writer's way to the posted buffers of a receiver, or to the slots of its pool.
 #[derive(Debug)]
 pub(crate) enum Taker {
     /// Those of its connection.
@@ -89,6 +90,8 @@ pub(crate) enum Taker {
         /// After how many refusals we claim a buffer.
         refusals_most: u32,
     },
+    /// No buffers but slots of one pool.
+    Slots(SlotTaker),
 }
 
 impl Taker {
@@ -109,9 +112,33 @@ impl Taker {
         Taker::Pool { words, claim, has_claimed: false, refusals: 0, refusals_most }
     }
 
-    /// Takes a buffer, if one is posted. The caller's `writing` word is odd meanwhile, and until the message is there.
+    /// Takes room for `count` packets: a buffer, if one is posted, or as many slots as there are. Returns for how many.
+    /// The caller's `writing` word is odd meanwhile, and until the packets are there.
+    #[inline]
+    pub fn take_room(&mut self, count: u32) -> u32 {
+        if let Taker::Slots(taker) = self {
+            return taker.take(count);
+        }
+        if self.take() { count } else { 0 }
+    }
+
+    /// Whether it takes buffers that are posted, and not slots of a pool.
+    pub fn takes_buffers(&self) -> bool {
+        !matches!(self, Taker::Slots(_))
+    }
+
+    /// Whether the receiver is to be woken, as we have just begun to wait for slots of it.
+    pub fn poll_news(&mut self) -> bool {
+        match self {
+            Taker::Slots(taker) => taker.poll_news(),
+            Taker::Connection { .. } | Taker::Pool { .. } => false,
+        }
+    }
+
+    /// Takes a buffer, if one is posted.
     pub fn take(&mut self) -> bool {
         match self {
+            Taker::Slots(_) => false,
             Taker::Connection { posted, known, first, taken } => {
                 if *taken >= *known {
                     // SAFETY: valid by the promise made to the constructor. `Acquire`: who posts a buffer has retrieved

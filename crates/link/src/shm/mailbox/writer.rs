@@ -28,8 +28,9 @@ pub(crate) enum Admission {
     Credits,
     /// The writer itself, by looking at the read pointer (`none`).
     Room,
-    /// Posted buffers: whoever writes takes one first. All packets of one call lie in one buffer.
-    Buffers,
+    /// Posted buffers, or slots of a pool: the writer takes one, or some, first; see [`Taker`]. All packets of one call
+    /// lie in one buffer.
+    Taken,
 }
 
 /// One sender's way into a mailbox.
@@ -42,7 +43,7 @@ pub(crate) struct Writer {
     sequence: u64,
     lap: Lap,
     admission: Admission,
-    /// Under [`Admission::Buffers`].
+    /// Under [`Admission::Taken`].
     taker: Option<Taker>,
     /// The read pointer as last seen. Only `Admission::Room` uses it.
     retrieved: u64,
@@ -67,14 +68,19 @@ impl Writer {
         writer
     }
 
-    /// The same for a mailbox of posted buffers.
-    pub fn taking_buffers(self, taker: Taker) -> Self {
-        Writer { admission: Admission::Buffers, taker: Some(taker), ..self }
+    /// The same for a mailbox of posted buffers, or for one whose slots are a pool.
+    pub fn taking(self, taker: Taker) -> Self {
+        Writer { admission: Admission::Taken, taker: Some(taker), ..self }
     }
 
-    /// Why nothing was written: under [`Admission::Buffers`] there was no buffer, else no slot.
+    /// Whether the receiver is to be woken, as we have just begun to wait for slots of it.
+    pub fn poll_news(&mut self) -> bool {
+        self.taker.as_mut().is_some_and(Taker::poll_news)
+    }
+
+    /// Why nothing was written: there was no buffer where buffers are posted, else no slot.
     pub fn is_refused(&self) -> bool {
-        self.admission == Admission::Buffers
+        self.taker.as_ref().is_some_and(Taker::takes_buffers)
     }
 
     #[inline(always)]
@@ -94,10 +100,10 @@ impl Writer {
     }
 
     /// Publishes packets that `fill` fills in turn, some at a time, several slots as one packet; returns how many
-    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] only; none where no buffer is
-    /// posted, under [`Admission::Buffers`] only. One reservation serves
-    /// all: an atomic add waits until earlier stores to slots have got their cache lines, so one for each packet would
-    /// move the lines one by one from the reader's cache, where this moves many at once.
+    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] and in a pool of slots only; none
+    /// where no buffer is posted. One reservation serves all: an atomic add waits
+    /// until earlier stores to slots have got their cache lines, so one for each packet would move the lines one by one
+    /// from the reader's cache, where this moves many at once.
     #[inline(always)]
     pub fn write_many(&mut self, count: u32, mut fill: impl Fill) -> u32 {
         // An odd number: we are writing, so a hole may be ours (`hole.rs`).
@@ -134,17 +140,18 @@ impl Writer {
         match self.admission {
             Admission::Credits => (self.mailbox.reserved().fetch_add(count.into(), Ordering::AcqRel), count),
             Admission::Room => self.reserve_if_room(count),
-            Admission::Buffers => self.reserve_in_buffer(count),
+            Admission::Taken => self.reserve_taken(count),
         }
     }
 
-    /// A buffer has as many slots as are wanted for it, and they are free. So none is there in part only.
+    /// Slots that were taken are free: a buffer has as many slots as are wanted for it.
     #[inline(never)]
-    fn reserve_in_buffer(&mut self, count: u32) -> (u64, u32) {
-        if !self.taker.as_mut().is_some_and(Taker::take) {
+    fn reserve_taken(&mut self, count: u32) -> (u64, u32) {
+        let taken = self.taker.as_mut().map_or(0, |taker| taker.take_room(count));
+        if taken == 0 {
             return (0, 0);
         }
-        (self.mailbox.reserved().fetch_add(count.into(), Ordering::AcqRel), count)
+        (self.mailbox.reserved().fetch_add(taken.into(), Ordering::AcqRel), taken)
     }
 
     fn reserve_if_room(&mut self, count: u32) -> (u64, u32) {

@@ -20,7 +20,13 @@ impl Owned {
             address: std::array::from_fn(|_| word()),
             is_locked: word(),
             posted: word(),
-            changing: Changing { writing: word(), next_free: word(), claim: word(), accessing: word() },
+            changing: Changing {
+                writing: word(),
+                next_free: word(),
+                claim: word(),
+                next_marked: word(),
+                accessing: word(),
+            },
         };
         Owned {
             entries: (0..peers).map(entry).collect(),
