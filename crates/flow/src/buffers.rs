@@ -32,7 +32,8 @@ pub enum Growth {
 /// What the user chooses. Which field means something depends on the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// Packets that a buffer holds. 37: a message of 2 KiB with its header of 16 bytes (L §5). 1 where buffers are slots.
+    /// Packets that a buffer holds. 37: a message of 2 KiB with its header of 16 bytes (L §5). Where buffers are slots
+    /// it is 1.
     pub packets: u32,
     /// Buffers that each connection has at the start; under `rnr` and `preposted` also at the end.
     pub per_connection: u32,
@@ -122,7 +123,7 @@ impl Buffers {
             (BufferField::PoolFirst, self.pool_first.into(), 1, self.pool_most.into()),
             (BufferField::PoolMost, self.pool_most.into(), 1, pool_most),
             (BufferField::RefusalsMost, self.refusals_most.into(), 1, u32::MAX.into()),
-            (BufferField::PoolSlots, self.pool_slots.into(), 1, crate::MAILBOX_SLOTS_MAX.into()),
+            (BufferField::PoolSlots, self.pool_slots.into(), 1, POOL_SLOTS_MOST.into()),
         ];
         let of_growing = [
             (BufferField::PerConnectionMost, self.per_connection_most.into(), least, most),
@@ -146,6 +147,8 @@ pub(crate) const fn limit_of(window: u32) -> u32 {
 pub const GROWN_BUFFERS_MOST: u32 = 0x7fff;
 /// Most buffers of a connection otherwise, and credits owed. (Products may allow fewer.)
 const COUNT_MOST: u32 = 1 << 20;
+/// Most slots of a pool: as many as a mailbox may have.
+const POOL_SLOTS_MOST: u32 = 1 << 30;
 /// The largest window of a pool.
 pub const POOL_BUFFERS_MOST: u32 = 1 << 19;
 

@@ -26,10 +26,10 @@
 //!
 //! Under `speculative` each packet has a slot of its own ([`Speculation`], [`SlotPool`](tidegate_flow::SlotPool)), and
 //! there is no timer. A process's packets go into the network as they do without an adapter, which keeps a copy of each
-//! until it is accepted. What is refused or beyond the window, and what its process writes for the same receiver
-//! afterwards, waits in the adapter. Refusals, invitations and acknowledgements are packets; the last packet of a
-//! message is acknowledged, and others where the sender's window wants that. A processor sees to each refusal and each
-//! invitation that it gets or makes, for as long as to a packet of credits.
+//! until it is accepted. Packets that are refused or beyond the window, and those that its process writes for the same
+//! receiver afterwards, wait in the adapter. Refusals, invitations and acknowledgements are packets; the last packet of
+//! a message is acknowledged, and others where the sender's window wants that. A processor sees to each refusal and
+//! each invitation that it gets or makes, for as long as to a packet of credits.
 //!
 //! What is simpler than hardware: that a message was accepted, and how many buffers are left, is known to its sender's
 //! adapter at once, but for a pool of slots, without an acknowledgement that takes time and bandwidth (InfiniBand joins
@@ -140,7 +140,7 @@ pub(crate) struct Adapter {
     sending: HashMap<Pair, Sending>,
     /// The connections that have something to send.
     turns: VecDeque<Pair>,
-    /// What is to be said to other adapters and has not left.
+    /// Packets to other adapters that have not left.
     answers: VecDeque<Flight>,
     /// How many have left.
     pub answered: u64,

@@ -37,13 +37,13 @@ pub struct Label(u32);
 pub(crate) enum Labelled {
     /// Nothing.
     Plain,
-    /// A packet of this number for a pool of slots, with so many behind it, perhaps to be acknowledged.
+    /// A packet of this number for a pool of slots, with others behind it, perhaps to be acknowledged.
     Slot { number: u16, behind: u32, wants_answer: bool },
     /// The packet belongs to the message of this number, and perhaps begins it.
     Message { number: u32, is_first: bool },
     /// The packet says that the message of this number was refused.
     Refusal { number: u32 },
-    /// The packet says that so many slots are kept for what was refused.
+    /// The packet says that this number of slots is kept for refused packets.
     Invitation { slots: u32 },
     /// The packet says that all packets before this number were accepted.
     Acknowledgement { before: u16 },

@@ -16,7 +16,7 @@ pub(crate) struct Posted {
     ahead: VecDeque<(Time, Posting)>,
     /// In a pool of slots: when it has retrieved packets, running ahead.
     retrieved: VecDeque<Time>,
-    /// When somebody is to be invited to a pool of slots, if that is scheduled.
+    /// When a sender is to be invited to a pool of slots, if that is scheduled.
     pub(crate) invites_at: Time,
 }
 
@@ -42,7 +42,7 @@ impl Posted {
         }
     }
 
-    /// When so many slots of a pool will be free that somebody is invited, as far as the process has run ahead.
+    /// When enough slots of a pool will be free that a sender is invited, as far as the process has run ahead.
     pub(crate) fn next_invitation(&self) -> Option<Time> {
         let missing = self.queues.slots()?.missing()?;
         self.retrieved.get(missing.checked_sub(1)? as usize).copied()

@@ -20,13 +20,15 @@
 //! empty and no `writing` word is odd: nothing is under way then, so what counts as taken is missing, and it is posted
 //! again (`mailbox/buffers.rs` in `tidegate-link`).
 
+mod arrived;
 mod receive;
 mod send;
 mod slot_pool;
 mod spare;
 mod speculation;
 
-pub use receive::{Arrived, Posting, ReceiveQueues};
+pub use arrived::Arrived;
+pub use receive::{Posting, ReceiveQueues};
 pub use send::SendQueue;
 pub use slot_pool::SlotPool;
 pub use speculation::{Speculation, WINDOW_MOST};

@@ -4,11 +4,12 @@
 //! InfiniBand's shared receive queue does. So that nobody is refused for ever there, it has one buffer more than its
 //! window, which only those get who were refused `refusals_most` times: [`Spare`], a rule beyond the paper.
 //!
-//! Where buffers are the slots of one pool ([`SlotPool`]), nobody is refused again and again: who was refused is invited.
+//! Where buffers are the slots of one pool ([`SlotPool`]), a sender that was refused is invited when there is one.
 //!
 //! Invariants: posted + taken = the buffers that the scheme has asked for, per connection; in a pool posted ≤ window
 //! and posted + spare + taken ≤ bound.
 
+use super::arrived::Arrived;
 use super::slot_pool::SlotPool;
 use super::spare::Spare;
 use crate::buffers::limit_of;
@@ -51,17 +52,6 @@ impl Posting {
             Posting::Window { .. } => self,
         }
     }
-}
-
-/// What becomes of a message that arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrived {
-    /// It has a buffer.
-    Accepted,
-    /// There is none: its sender is to be told, and tries again.
-    Refused,
-    /// It was sent behind one that was refused: it is dropped, and nobody is told.
-    Dropped,
 }
 
 /// The posted buffers of one connection; of a pool only what is taken.

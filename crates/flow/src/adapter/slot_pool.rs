@@ -1,26 +1,26 @@
 //! [`SlotPool`]: one pool of slots for all senders, and who is invited when one finds none (`speculative`, whose file
 //! says why).
 //!
-//! Whoever has a packet sends it. A packet that finds no slot free is refused and stays with its sender, which sends
-//! nothing more until it is *invited*; the pool remembers it: it is *marked*. As slots come free they are *kept* for
-//! marked senders in the order of their marks, and each is invited once as many are kept for it as it has use for.
+//! A sender that has a packet sends it. A packet that finds no slot free is refused and stays with its sender, which
+//! sends nothing more until it is *invited*; the pool remembers it: it is *marked*. As slots come free they are *kept*
+//! for marked senders in the order of their marks, and each is invited once as many are kept for it as it has use for.
 //!
 //! * **How many.** Each packet says how many its sender has behind it, so a refused one says how many slots it wants.
 //!   At most half of the pool is kept for one sender at a time. Less is not kept, unless it
 //!   wants less: an invitation for each slot that comes free would be a packet of control for each packet of data.
 //! * **Order.** Packets are numbered; only the one that is expected next is looked at, and all others are dropped. So
 //!   what was on its way behind a refused packet, and arrives after the invitation, changes nothing.
-//! * **Nobody starves.** While a sender is marked, no slot that comes free goes to one that is not. Marks are served in
-//!   order; who is refused again, because it had more than was kept for it, stands behind the others.
-//! * **No slot for control.** Marks are here, and refusals and invitations are told beside the mailbox.
-//! * **No idle slots.** A sender that was invited and does not come has slots that nobody can use.
-//!   [`revoke`](SlotPool::revoke) takes them back: what it sends then is judged like any packet. Whoever carries the
-//!   scheme decides after how long; where senders' adapters answer by themselves there is no need.
+//! * **No sender starves.** While a sender is marked, no slot that comes free goes to one that is not. Marks are served
+//!   in order; who is refused again, because it had more than was kept for it, stands behind the others.
+//! * **No slot for control.** Marks are here, and refusals and invitations are told outside of the mailbox.
+//! * **No idle slots.** A sender that was invited and does not come has slots that no other can use.
+//!   [`revoke`](SlotPool::revoke) takes them back, and its packets are judged like any. The carrier of the scheme
+//!   decides after how long; where senders' adapters answer by themselves there is no need.
 //!
 //! Invariants: free + kept + filled = size; kept is the sum over senders; a sender is marked or has slots kept for it,
 //! or neither, never both; while one is marked, fewer are free than the first of them waits for.
 
-use super::receive::Arrived;
+use super::arrived::Arrived;
 use crate::{PeerId, Peers};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// packets have.
 pub(super) const KEPT_MOST: u32 = 1 << 14;
 
-/// What is known of a sender while it waits, or has slots kept for it.
+/// A sender that waits, or has slots kept for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Waiting {
     /// The packets that it is known to wait with: it is marked, unless this is 0.
@@ -50,16 +50,16 @@ pub struct SlotPool {
     expected: Peers<u16, 256>,
     /// Those that are marked, or have slots kept for them.
     waiting: BTreeMap<PeerId, Waiting>,
-    /// Who waits, in order.
+    /// The marked senders, in order.
     marked: VecDeque<PeerId>,
     /// Whose invitation was not told yet, and how many slots are kept.
     to_invite: VecDeque<(PeerId, u32)>,
-    /// For whom slots are kept, the oldest invitation first.
+    /// The senders that have slots kept for them, the oldest invitation first.
     holders: VecDeque<PeerId>,
 }
 
 impl SlotPool {
-    /// A pool of so many slots, at least one, for so many peers.
+    /// A pool of `size` slots, at least one, for `peers` peers.
     pub fn new(peers: u32, size: u32) -> Self {
         SlotPool {
             size: size.max(1),
@@ -73,7 +73,7 @@ impl SlotPool {
         }
     }
 
-    /// Slots that anybody may take.
+    /// Slots that any sender may take.
     pub fn free(&self) -> u32 {
         self.size - self.filled - self.kept
     }
@@ -135,11 +135,11 @@ impl SlotPool {
         true
     }
 
-    /// The packet of this number has come from `from`, which has so many `behind` it.
+    /// The packet of this number has come from `from`, with a number of packets `behind` it.
     pub fn handle_arrival(&mut self, from: PeerId, number: u16, behind: u32) -> Arrived {
         let ahead = number.wrapping_sub(*self.expected.of(from));
         if let Some(sender) = self.waiting.get_mut(&from).filter(|sender| sender.wanted > 0) {
-            // It was sent before the refusal was known: so many it waits with.
+            // It was sent before the refusal was known, and tells how many packets wait.
             if ahead < u16::MAX / 2 {
                 sender.wanted = sender.wanted.max(behind.saturating_add(u32::from(ahead) + 1));
             }
@@ -161,7 +161,7 @@ impl SlotPool {
         self.expected.get(peer).copied().unwrap_or(0)
     }
 
-    /// So many packets were retrieved: their slots are free.
+    /// Packets were retrieved, which had this number of slots: they are free.
     pub fn note_retrieved(&mut self, slots: u32) {
         self.filled -= slots.min(self.filled);
         self.invite();
@@ -229,14 +229,14 @@ impl SlotPool {
         }
     }
 
-    /// Heap bytes when so many peers have sent something, and none waits.
+    /// Heap bytes when this number of peers has sent something, and none waits.
     pub fn bytes_idle(peers: u32) -> usize {
         Peers::<u16, 256>::bytes_most(peers)
     }
 
     /// Most heap bytes: those when all wait.
     pub fn bytes_most(peers: u32) -> usize {
-        // A tree's nodes are half full at least, and have pointers beside their entries.
+        // A tree's nodes are half full at least, and have pointers as well as entries.
         let waiting = 4 * peers.max(11) as usize * size_of::<(PeerId, Waiting)>();
         Self::bytes_idle(peers) + waiting + 4 * crate::control_queue::queue_bytes::<PeerId>(peers)
     }

@@ -4,8 +4,8 @@
 //! Packets leave at once. When one is refused, the receiver drops all behind it, and the queue waits for an invitation;
 //! then everything goes again, from the refused packet on. There is no timer.
 //!
-//! What is dropped has taken the network's time for nothing, and where many send to one at a time, nearly all that
-//! is sent is dropped. So no more packets are under way that nobody has invited than a *window*: it is
+//! A dropped packet has taken the network's time for nothing, and where many send to one at a time, nearly all packets
+//! are dropped. So no more packets are under way without an invitation than a *window*: it is
 //! [`WINDOW_MOST`] at first, or what the queue was [made](Speculation::new) with, half as large after each refusal, and
 //! twice as large after as many packets as it has were accepted. At 1, a single packet asks for slots, since each says
 //! how many are behind it.
@@ -24,9 +24,9 @@ pub struct Speculation<M> {
     packets: VecDeque<M>,
     /// How many of them have been sent since the last refusal.
     sent: usize,
-    /// The first was refused, and nobody has invited it.
+    /// The first was refused, and is not invited.
     is_refused: bool,
-    /// The first so many are invited.
+    /// How many of the first are invited.
     invited: u32,
     window: u32,
     window_most: u32,
@@ -136,7 +136,7 @@ impl<M> Speculation<M> {
         true
     }
 
-    /// The receiver keeps so many slots: everything goes again from the refused packet on.
+    /// The receiver keeps this number of slots: everything goes again from the refused packet on.
     pub fn handle_invited(&mut self, slots: u32) {
         if std::mem::take(&mut self.is_refused) {
             (self.sent, self.invited) = (0, slots.min(KEPT_MOST));

@@ -1,9 +1,9 @@
 //! `speculative`: one pool of slots for all senders, who send at once (our own; speculative reservation, as networks
 //! know it, between endpoints).
 //!
-//! P's mailbox has at least two slots for each credit slot of each peer, whether it ever sends or not (eq. 2): 293.5
-//! MiB at 256 Ki processes. A's pool serves whoever comes, and pays with refusals that wait for a timer: an incast takes
-//! several times as long. Here there is one pool, as in A, and no timer:
+//! P's mailbox has at least two slots for each credit slot of each peer, whether it ever sends or not (eq. 2), which
+//! are 293.5 MiB at 256 Ki processes. A's pool serves whoever comes, and pays with refusals that wait for a timer: an
+//! incast takes several times as long. Here there is one pool, as in A, and no timer:
 //!
 //! * whoever has a packet sends it, without asking: where the pool has room, flow control does nothing at all;
 //! * a packet that finds the pool empty stays with its sender (its adapter, its link, or the call that would have
@@ -18,7 +18,7 @@
 //! and why they hold, for whoever plays the adapter: interfaces of the simulator, links to other hosts. Over shared
 //! memory there is no way on which a packet could be refused: the writer takes slots from a word of the pool, and marks
 //! itself in a word of its own, from which it takes what is kept for it (`mailbox/slot_pool.rs` in `tidegate-link`).
-//! What is left for the sender's flow control is nothing, as under `none`; that a message was refused is counted.
+//! Nothing is left for the sender's flow control, as under `none`; it counts refusals.
 //!
 //! **Why not by request.** The other way is to ask first and send then: a sender that has sent nothing for a while
 //! waits for an answer before each message, also where there is room, unless credits lie with it that another may want.

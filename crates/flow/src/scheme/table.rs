@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 /// One row per scheme: `variant "name", type in this folder, what it lends, "help"`, handed to a macro that makes
 /// something of them. Those `offered` show in help and errors; of these, those `with buffers` are called out of line
-/// (see `chosen.rs`), and those `with a pool` lend slots to no sender in particular. Those `for tests` are not in what is
-/// released.
+/// (see `chosen.rs`), and those `with a pool` lend slots to no sender in particular. Those `for tests` are not in
+/// released code.
 macro_rules! table {
     ($make:ident) => {
         $make! { $
@@ -56,8 +56,8 @@ pub enum ReceiverResource {
     GrowingBuffers,
     /// One pool of buffers to all senders.
     PoolBuffers,
-    /// One pool of slots to all senders: buffers that hold a packet each. Whoever finds none is invited when there are
-    /// some.
+    /// One pool of slots to all senders: buffers that hold a packet each. A sender that finds none is invited when
+    /// there are some.
     PoolSlots,
 }
 

@@ -119,7 +119,7 @@ impl Simulation {
         if is_told {
             self.offer_adapter(now, index);
         }
-        // What has come free by now may be for others.
+        // Slots that have come free by now may be for others.
         self.invite(now, rank);
     }
 
@@ -144,8 +144,8 @@ impl Simulation {
         matches!(self.config.flow, FlowChoice::Posted { scheme, .. } if scheme.lends().is_pool_of_slots())
     }
 
-    /// Invites those for whom a process's pool has slots at this moment, and schedules when it will have some for the
-    /// next, as far as the process has run ahead.
+    /// Invites the senders for which a process's pool has slots at this moment, and schedules when it will have some
+    /// for the next, as far as the process has run ahead.
     pub(super) fn invite(&mut self, now: Time, rank: Rank) {
         let home = self.home(rank);
         loop {
@@ -163,7 +163,7 @@ impl Simulation {
         self.schedule_invitation(rank);
     }
 
-    /// A process has retrieved packets: somebody may be invited when that moment has come.
+    /// A process has retrieved packets: a sender may be invited when that moment has come.
     pub(super) fn schedule_invitation(&mut self, rank: Rank) {
         let Some(posted) = &mut self.processes[rank.0 as usize].endpoint.link_mut().posted else { return };
         if let Some(at) = posted.next_invitation()
@@ -174,7 +174,7 @@ impl Simulation {
         }
     }
 
-    /// The moment has come at which somebody is invited.
+    /// The moment has come at which a sender is invited.
     pub(super) fn handle_invitation(&mut self, now: Time, rank: Rank) {
         if let Some(posted) = &mut self.processes[rank.0 as usize].endpoint.link_mut().posted {
             posted.invites_at = Time::NEVER;

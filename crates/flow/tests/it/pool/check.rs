@@ -1,4 +1,4 @@
-//! What must hold in each state, and that there is a way out of it.
+//! The rules that hold in each state, and that there is a way out of it.
 
 use super::world::{Action, World};
 
@@ -33,8 +33,9 @@ fn check_fairness(world: &World, flow: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// From here on everything moves, but for the sender that computes. All packets of the others must come. What is kept
-/// for a sender is taken back only where nothing else moves, as a receiver does after a while. Returns the last state.
+/// From here on everything moves, but for the sender that computes. All packets of the others must come. Slots that are
+/// kept for a sender are taken back only where nothing else moves, as a receiver does after a while. Returns the last
+/// state.
 pub fn check_recovery(world: &World) -> Result<World, String> {
     let mut world = world.clone();
     loop {

@@ -7,7 +7,7 @@ use crate::world::Mixer;
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
 
-/// What an exploration came across: a world in which nothing interesting can happen proves nothing.
+/// The states that an exploration came across: a world in which nothing interesting can happen proves nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sights {
     states: usize,

@@ -20,13 +20,13 @@ pub enum Fault {
     MarksPassedOver,
     /// Slots are not given back.
     NothingFreed,
-    /// What is kept for a sender that computes is not taken back.
+    /// Slots that are kept for a sender that computes are not taken back.
     NeverRevoked,
-    /// What is kept for a sender that has died is not taken back.
+    /// Slots that are kept for a sender that has died are not taken back.
     NobodyForgets,
 }
 
-/// From whom to whom, and how many packets there will be.
+/// The two ends, and how many packets there will be.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     pub from: usize,
@@ -79,7 +79,7 @@ impl Layout {
     }
 }
 
-/// What a receiver says to a sender.
+/// A receiver's answer to a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     Refused(u16),
@@ -121,7 +121,7 @@ pub enum Action {
     Revoke(usize),
     /// The sender of a flow begins to compute.
     Compute(usize),
-    /// The sender of a flow dies, and another begins anew.
+    /// The sender of a flow dies, and another begins.
     Restart(usize),
 }
 

@@ -242,10 +242,7 @@ impl Network {
             while slots.poll_invitation().is_some() {}
             return if slots.take(source, 0) { Ok(()) } else { Err(WriteError::Full) };
         }
-        if node.is_amid[from] {
-            return Ok(());
-        }
-        if !queues.take(source) {
+        if !node.is_amid[from] && !queues.take(source) {
             return Err(WriteError::Refused);
         }
         if queues.poll_limit_reached() {
