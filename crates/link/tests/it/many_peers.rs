@@ -4,7 +4,7 @@ use crate::support::*;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
-use tidegate_flow::PeerId;
+use tidegate_flow::{Config, PeerId, SchemeName};
 use tidegate_link::{LinkError, ShmConfig, ShmLink};
 use tidegate_message::{Counter, Link, WriteError};
 
@@ -103,6 +103,35 @@ fn an_endpoint_for_many_that_talks_to_few_takes_little_besides_its_mailbox() {
     assert!(more <= u64::from(TALKING + 1) * 4096, "{more} bytes for {TALKING} peers");
     let local = a.counters().get(Counter::BookkeepingBytes) - local;
     assert!(local > 0 && local <= u64::from(TALKING) * 2048, "{local} bytes of its own memory");
+}
+
+/// The link's part of an endpoint with a pool of slots for 65,536 peers and for 262,144, of which eight talk: its file
+/// and its own tables. (The endpoint's part is counted in `crates/message/tests/peers/silent.rs`.)
+#[test]
+fn a_pool_of_slots_for_many_that_talks_to_few_is_small() {
+    const TALKING: u32 = 8;
+    for (peers, most) in [(1 << 16, 450_000), (1 << 18, 450_000)] {
+        let folder = Folder::new();
+        let flow = Config { ..Config::new(SchemeName::Speculative, peers, 0, 0) };
+        let config = ShmConfig { bounce_buffers: 0, flow, ..folder.config(peers) };
+        let mut a = ShmLink::new(config.clone()).unwrap();
+        let path = folder.path().join(&folder.files()[0]);
+        // That is the most at first, and what talking peers add is added.
+        let most_at_first = a.counters().get(Counter::BookkeepingBytes);
+        let mut others = Vec::new();
+        for number in 0..TALKING {
+            let flow = Config { peers: 1, ..config.flow.clone() };
+            let mut other = ShmLink::new(ShmConfig { flow, ..config.clone() }).unwrap();
+            let to = other.peer(&a.address()).unwrap();
+            send(&mut other, to, number.into());
+            assert_eq!(receive(&mut a).1, u64::from(number));
+            others.push(other);
+        }
+        let local = a.counters().get(Counter::BookkeepingBytes) - most_at_first;
+        let bytes = fs::metadata(&path).unwrap().blocks() * 512 + local;
+        println!("{peers} peers: {bytes} bytes");
+        assert!(bytes <= most, "{bytes} bytes for {peers} peers");
+    }
 }
 
 /// A file system of a megabyte; `None` for those who may not mount.

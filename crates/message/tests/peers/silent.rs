@@ -26,6 +26,18 @@ fn bytes(scheme: SchemeName, peers: u32) -> (usize, usize) {
     (begun as usize, (live_bytes() - before) as usize)
 }
 
+/// The endpoint's part of what N6 asks for: with a pool of slots, and the link's part of at most 0.45 MB
+/// (`crates/link/tests/it/many_peers.rs`), an endpoint for 65,536 peers of which eight talk takes less than 4 MB, one
+/// for 262,144 less than 16.
+#[test]
+fn a_pool_of_slots_for_many_that_talks_to_few_is_small() {
+    for (peers, most) in [(1 << 16, 300_000), (1 << 18, 600_000)] {
+        let (_, bytes) = bytes(SchemeName::Speculative, peers);
+        println!("{peers} peers: {bytes} bytes");
+        assert!(bytes <= most, "{bytes} bytes for {peers} peers");
+    }
+}
+
 #[test]
 fn peers_that_say_nothing_cost_less_than_four_bytes_each() {
     const FEW: u32 = 1 << 10;
