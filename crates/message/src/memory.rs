@@ -92,6 +92,9 @@ impl EndpointError {
             EndpointError::ReceiveMemoryTooSmall { bytes, least, peers, buffers } => {
                 let remedy = match buffers {
                     None => format!("fewer mailbox slots per peer ({slots})"),
+                    Some(field @ BufferField::PoolSlots) => {
+                        format!("fewer mailbox slots ({})", (names.buffers)(*field))
+                    }
                     Some(field) => format!("fewer posted buffers ({})", (names.buffers)(*field)),
                 };
                 format!(

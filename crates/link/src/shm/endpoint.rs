@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::error::LinkError;
 use super::layout;
 use super::life::Here;
-use super::mailbox::{PATIENCE, Pool};
+use super::mailbox::{PATIENCE, Pool, SlotPool};
 use super::posting::{pool_of, reader_of};
 use super::reclaiming::{Effort, clear_away};
 use super::segment::OwnSegment;
@@ -369,7 +369,11 @@ impl Link for ShmLink {
     }
 
     fn bookkeeping_bytes(flow: &Config) -> usize {
-        layout::bookkeeping_bytes(flow.peers)
+        let pool = match flow.scheme.lends().is_pool_of_slots() {
+            true => SlotPool::bytes_most(flow.peers),
+            false => 0,
+        };
+        layout::bookkeeping_bytes(flow.peers) + pool
     }
 
     fn tell_window(&mut self, bytes: u32) {

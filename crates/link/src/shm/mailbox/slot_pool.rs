@@ -132,6 +132,12 @@ pub(crate) struct SlotPool {
 }
 
 impl SlotPool {
+    /// Most heap bytes, when all of `peers` senders wait or have slots kept for them. Queues double as they grow.
+    pub const fn bytes_most(peers: u32) -> usize {
+        let queued = size_of::<PeerId>() + size_of::<Holder>();
+        Peers::<Sender>::bytes_most(peers) + 2 * queued * peers as usize
+    }
+
     /// A pool for a ring of `size` slots, all of which are free, and for `peers` senders at most.
     ///
     /// # Safety The words must stay valid as long as the value is used, and those of the marks too. There must be one
