@@ -1,33 +1,84 @@
-// What peers cost in memory: each rank says how much memory is its own (its proportional share of what several processes
-// map, from /proc/self/smaps_rollup) when MPI is initialised, when it has exchanged a message with each of two neighbours, and
-// when it has with every other rank. Rank 0 prints the means over all ranks, in bytes.
+// What peers cost in memory: the job says how much anonymous memory its ranks have (from /proc/self/smaps_rollup) and how much
+// is allocated in the shared memory that they map, each file once and whether its pages were touched or not, in the mean over
+// the ranks: when MPI is initialised, when each has exchanged a message with two neighbours, and when it has with all others.
+// Program text does not count. As root, since it looks at files that were unlinked.
 //
 // usage: peer_memory
 
+#include <inttypes.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
-static double own_memory(void) {
+enum { FILES = 512 };
+
+struct file {
+    uint64_t inode, bytes;
+};
+
+static double anonymous_memory(void) {
     FILE *file = fopen("/proc/self/smaps_rollup", "r");
     char line[256];
-    long pss = 0;
+    long kibibytes = 0;
     while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "Pss: %ld", &pss) == 1)
+        if (sscanf(line, "Pss_Anon: %ld", &kibibytes) == 1)
             break;
     if (file)
         fclose(file);
-    return (double)pss * 1024;
+    return (double)kibibytes * 1024;
 }
 
-// The memory of all ranks at this moment: nobody goes on before all have looked. A sum over a tree takes messages to few.
+static int is_shared_memory(const char *path) {
+    return !strncmp(path, "/dev/shm", 8) || !strncmp(path, "/memfd", 6) || !strncmp(path, "/SYSV", 5);
+}
+
+// The files in shared memory that we map, each once, and the bytes that are allocated for them.
+static void find_files(struct file files[FILES]) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512], range[64], path[300], link[128];
+    unsigned long inode;
+    int count = 0;
+    memset(files, 0, FILES * sizeof *files);
+    while (maps && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%63s %*s %*s %*s %lu %299s", range, &inode, path) != 3 || !is_shared_memory(path))
+            continue;
+        int at = 0;
+        while (at < count && files[at].inode != inode)
+            at++;
+        struct stat about;
+        snprintf(link, sizeof link, "/proc/self/map_files/%s", range);
+        if (at < count || count == FILES || stat(link, &about))
+            continue;
+        files[count++] = (struct file){inode, (uint64_t)about.st_blocks * 512};
+    }
+    if (maps)
+        fclose(maps);
+}
+
+static int by_inode(const void *one, const void *other) {
+    const struct file *a = one, *b = other;
+    return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
 static void tell(const char *what, int rank, int ranks) {
+    static struct file mine[FILES];
+    struct file *all = rank == 0 ? malloc(sizeof mine * (size_t)ranks) : NULL;
     MPI_Barrier(MPI_COMM_WORLD);
-    double mine = own_memory(), sum = 0;
+    double anonymous = anonymous_memory(), sum = 0;
+    find_files(mine);
     MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank == 0)
-        printf("%s %.0f\n", what, sum / ranks);
+    MPI_Reduce(&anonymous, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Gather(mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (rank)
+        return;
+    qsort(all, (size_t)ranks * FILES, sizeof *all, by_inode);
+    for (int at = 0; at < ranks * FILES; at++)
+        if (all[at].inode && (at == 0 || all[at].inode != all[at - 1].inode))
+            sum += (double)all[at].bytes;
+    free(all);
+    printf("%s %.0f\n", what, sum / ranks);
 }
 
 static void exchange(int to, int from) {

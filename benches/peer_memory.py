@@ -2,7 +2,7 @@
 """What a peer costs in memory, as each rank of a job sees it: `benches/peer_memory.c` in jobs of two sizes, over Tidegate under three schemes,
 over libfabric's own `shm` and `tcp`, and over the MPI's own shared memory.
 
-A rank's memory is its proportional share of what it maps, so shared memory counts once. What a peer costs is the difference between the two
+A rank's memory is its anonymous memory and its part of all that is allocated in the shared memory which the job maps, touched or not; program text does not count. What a peer costs is the difference between the two
 jobs over that of their sizes: of one with which nothing but MPI_Init has had to do, and of one that has sent 8 bytes and got 8. What a rank
 takes whatever the size of its job is not in it. Medians of the rounds."""
 
@@ -32,7 +32,7 @@ WAYS: dict[str, tuple[Fabric, dict[str, str | int]]] = {
 def memory(mpi: Mpi, fabric: Fabric, parameters: dict[str, str | int], ranks: int) -> dict[str, float] | None:
     """Bytes of a rank at each moment; `None` if the job fails."""
     if fabric is Fabric.TIDEGATE:
-        parameters = {**parameters, "PEERS": ranks + 16}
+        parameters = {**parameters, "PEERS": ranks - 1}
     words = mpi.command(ranks, [mpi.compile(SOURCE)])
     done = process.run(words, environment=mpi.environment(fabric, **parameters), timeout=300)
     lines = [line.split() for line in done.output.splitlines()]
