@@ -15,14 +15,16 @@
 //! * **No slot for control.** Marks are here, and refusals and invitations are told outside of the mailbox.
 //! * **No idle slots.** A sender that was invited and does not come has slots that no other can use.
 //!   [`revoke`](SlotPool::revoke) takes them back, and its packets are judged like any. The carrier of the scheme
-//!   decides after how long; where senders' adapters answer by themselves there is no need.
+//!   decides after how long; where senders' adapters answer by themselves there is no need. A sender that was late may be
+//!   one whose program calls seldom, and would be invited in vain for ever. So until it has come in time it gets a single
+//!   slot, which is kept until it comes, as long as such slots are at most half of the pool: others have the rest.
 //!
 //! Invariants: free + kept + filled = size; kept is the sum over senders; a sender is marked or has slots kept for it,
 //! or neither, never both; while one is marked, fewer are free than the first of them waits for.
 
 use super::arrived::Arrived;
 use crate::{PeerId, Peers};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Most slots that are kept for one sender at a time, however large the pool is: far less than half of the numbers that
 /// packets have.
@@ -56,6 +58,8 @@ pub struct SlotPool {
     to_invite: VecDeque<(PeerId, u32)>,
     /// The senders that have slots kept for them, the oldest invitation first.
     holders: VecDeque<PeerId>,
+    /// Those from which slots were taken back, and which have used none since.
+    late: BTreeSet<PeerId>,
 }
 
 impl SlotPool {
@@ -70,6 +74,7 @@ impl SlotPool {
             marked: VecDeque::new(),
             to_invite: VecDeque::new(),
             holders: VecDeque::new(),
+            late: BTreeSet::new(),
         }
     }
 
@@ -96,14 +101,20 @@ impl SlotPool {
     /// Whether some sender waits for an invitation, and slots are kept for others: these are to be
     /// [taken back](Self::revoke) when that lasts.
     pub fn may_revoke(&self) -> bool {
-        !self.marked.is_empty() && self.kept > 0
+        !self.marked.is_empty() && self.first_holder().is_some()
     }
 
     /// How many more slots have to come free before the sender that has waited longest is invited; `None`: none waits.
     pub fn missing(&self) -> Option<u32> {
         let &first = self.marked.front()?;
-        let wanted = self.waiting.get(&first).map_or(0, |sender| sender.wanted.min(self.most()));
+        let wanted = self.granted(first);
         Some(wanted.saturating_sub(self.free()))
+    }
+
+    /// The slots that a marked sender gets: a single one if it came too late the last time.
+    fn granted(&self, peer: PeerId) -> u32 {
+        let most = if self.late.contains(&peer) { 1 } else { self.most() };
+        self.waiting.get(&peer).map_or(0, |sender| sender.wanted.min(most))
     }
 
     /// Most slots that are kept for one sender.
@@ -125,6 +136,7 @@ impl SlotPool {
             if sender.kept == 0 {
                 self.end_holding(from);
             }
+            self.late.remove(&from);
         } else if self.free() == 0 || !self.marked.is_empty() {
             self.waiting.insert(from, Waiting { wanted: behind.saturating_add(1), kept: 0 });
             self.marked.push_back(from);
@@ -170,7 +182,7 @@ impl SlotPool {
     /// Keeps slots for those who are marked, as far as they go.
     fn invite(&mut self) {
         while let Some(&peer) = self.marked.front() {
-            let wanted = self.waiting.get(&peer).map_or(0, |sender| sender.wanted).min(self.most());
+            let wanted = self.granted(peer);
             if self.free() < wanted {
                 return;
             }
@@ -196,7 +208,9 @@ impl SlotPool {
     /// The sender that [`revoke`](Self::revoke) would take slots from: the one that was invited longest ago and for
     /// which slots are still kept.
     pub fn first_holder(&self) -> Option<PeerId> {
-        self.holders.front().copied()
+        let late = self.holders.iter().filter(|peer| self.late.contains(peer)).count();
+        let is_spared = |peer: &PeerId| late as u32 <= self.size / 2 && self.late.contains(peer);
+        self.holders.iter().find(|peer| !is_spared(peer)).copied()
     }
 
     /// Takes back what is kept for the sender that was invited longest ago, as others wait. Returns which.
@@ -204,8 +218,10 @@ impl SlotPool {
         if !self.may_revoke() {
             return None;
         }
-        let peer = self.holders.pop_front()?;
-        self.kept -= self.waiting.remove(&peer).map_or(0, |sender| sender.kept);
+        let peer = self.first_holder()?;
+        self.kept -= self.waiting.get(&peer).map_or(0, |sender| sender.kept);
+        self.end_holding(peer);
+        self.late.insert(peer);
         self.invite();
         Some(peer)
     }
@@ -213,6 +229,7 @@ impl SlotPool {
     /// A peer is gone, and all its packets were retrieved.
     pub fn forget(&mut self, peer: PeerId) {
         self.expected.forget(peer);
+        self.late.remove(&peer);
         let Some(sender) = self.waiting.remove(&peer) else { return };
         self.kept -= sender.kept;
         self.marked.retain(|&other| other != peer);
@@ -237,7 +254,7 @@ impl SlotPool {
     /// Most heap bytes: those when all wait.
     pub fn bytes_most(peers: u32) -> usize {
         // A tree's nodes are half full at least, and have pointers as well as entries.
-        let waiting = 4 * peers.max(11) as usize * size_of::<(PeerId, Waiting)>();
+        let waiting = 4 * peers.max(11) as usize * (size_of::<(PeerId, Waiting)>() + size_of::<PeerId>());
         Self::bytes_idle(peers) + waiting + 4 * crate::control_queue::queue_bytes::<PeerId>(peers)
     }
 }

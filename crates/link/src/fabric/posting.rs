@@ -2,7 +2,7 @@
 
 use super::buffers::Arriving;
 use super::protocol::Protocol;
-use super::slots::{HOLDING_MOST, Holder};
+use super::slots::{HOLDING_MOST, Holder, PROGRESSES_MOST};
 use super::wire::{Receipt, packets, sent_packets};
 use tidegate_flow::{Instant, PeerId, Posting, ReceiveQueues, SlotPool};
 use tidegate_message::LinkEvent;
@@ -100,9 +100,13 @@ impl Protocol {
             Some(holder) if (holder.place, holder.expected) == (place, expected) => {
                 (holder.until <= now).then_some(place)
             }
-            _ => {
+            // It makes progress, though perhaps too little of it.
+            Some(holder) if holder.place == place && holder.ends <= now => Some(place),
+            before => {
                 let most = self.known(place).map_or(HOLDING_MOST, |peer| peer.arriving.holding_most());
-                self.holder = Some(Holder { place, expected, until: now + most });
+                let before = before.filter(|holder| holder.place == place);
+                let ends = before.map_or(now + most * PROGRESSES_MOST, |holder| holder.ends);
+                self.holder = Some(Holder { place, expected, until: (now + most).min(ends), ends });
                 None
             }
         }

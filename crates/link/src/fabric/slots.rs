@@ -23,9 +23,9 @@
 //! for the invitation, which carries both. So where all senders wait, each invitation costs one batch and no more.
 //!
 //! **Slots that no sender uses.** A sender that was invited and computes does not come. When others wait, and nothing
-//! has come of the one invited longest ago for [`HOLDING_MOST`], its slots are taken back. A sender that calls us more
-//! rarely than that would be invited in vain for ever: so the time doubles each time that this happens to it before it
-//! has used a slot, up to [`DOUBLINGS_MOST`] times.
+//! has come of the one invited longest ago for [`HOLDING_MOST`], or too little for [`PROGRESSES_MOST`] times that, its
+//! slots are taken back. From then on until it has used a slot it is kept a single one ([`SlotPool`] says for how long),
+//! and where that is taken back too the time doubles, up to [`DOUBLINGS_MOST`] times.
 
 use super::buffers::{Arriving, KEPT_MOST, NUMBER_MASK, REFUSALS_MASK, distance};
 use super::wire::Receipt;
@@ -34,6 +34,8 @@ use tidegate_flow::{Arrived, Header, Instant, Packet, PeerId, SlotPool, Speculat
 
 /// How long slots are kept for a sender of which nothing comes, while others wait for slots.
 pub const HOLDING_MOST: Duration = Duration::from_millis(5);
+/// This many times as long they are kept for a sender of which packets come one by one.
+pub const PROGRESSES_MOST: u32 = 20;
 /// How often that time doubles for a sender that comes too late each time: it is 1.28 s at most.
 const DOUBLINGS_MOST: u32 = 8;
 /// The bit above a packet's number that says that its sender waits for an answer.
@@ -170,6 +172,8 @@ pub struct Holder {
     pub expected: u16,
     /// Until when slots are kept for the peer though it does not come.
     pub until: Instant,
+    /// Until when they are kept though it comes, if slowly.
+    pub ends: Instant,
 }
 
 #[cfg(test)]

@@ -27,9 +27,11 @@
 //! **No slot is idle for long.** A sender whose program computes does not fetch what is kept for it. While other
 //! senders wait, the receiver takes back what has been kept for [`PATIENCE`], the oldest first, by compare-and-swap, so
 //! that either the sender has it or the receiver. The sender's word then says nothing any more: it marks itself again
-//! when it comes. One that came too late is given twice the time at its next turn, up to [`MISSES_MOST`] times, because
-//! it may be one that makes progress seldom. So the time that a sender which is away costs the others is bounded by
-//! about twice the time between two of its calls, and a slow sender is served in the end.
+//! when it comes. A sender that came too late may be one that makes progress seldom, and would be invited in vain for
+//! ever. So until it has come in time it gets a single slot, and that is kept until it comes, whenever that is, as long
+//! as such slots are at most half of the pool: the others have the rest. Beyond that half, and in a pool of one slot, it
+//! is given twice the time at each turn, up to [`MISSES_MOST`] times: about a second. There a sender that calls more
+//! seldom may be passed over for as long as others fill the pool, and costs them so much of their time.
 //!
 //! **Why the ring never overflows.** Each reserved place is covered by a slot that was taken, each slot that is taken
 //! was in the pool at the start or given back since, and each slot that is given back was retrieved. The reservation
@@ -44,7 +46,8 @@
 //! **A hostile writer** may write anything into all of these words. Each number that is read back is clamped to the
 //! size of the pool, a grant counts for no more than it was, each place is in the receiver's queues once, and a walk
 //! along the list ends at the first place that is not listed. If the list is cut, [`SlotPool::find_lost`] finds those
-//! that were behind the cut. Too high a count of free slots lets slots be overwritten, as a wild write pointer does
+//! that were behind the cut, now and whenever they mark themselves again: their places stay listed, so their marks wait
+//! for a slow look. Too high a count of free slots lets slots be overwritten, as a wild write pointer does
 //! (see the mailbox).
 //!
 //! Invariant: free + kept + ready (with the receiver) + taken or filled = size.
@@ -73,6 +76,8 @@ const MOST_KEPT: u64 = 64;
 pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
 /// How often that time doubles.
 const MISSES_MOST: u8 = 10;
+/// How often a sender's word is tried that changes all the time.
+const TRIES_MOST: u32 = 8;
 /// How often slots are given before the receiver goes on. Only marks that are made meanwhile lead to a second time.
 const ROUNDS_MOST: u32 = 8;
 
@@ -193,9 +198,27 @@ impl SlotPool {
     /// The slots that a sender waits for: what it wants, or as many as are kept for one sender.
     fn wanted(&self, peer: PeerId) -> Option<u64> {
         match Mark::of(self.marks.mark(peer)?.load(Ordering::Acquire)) {
-            Mark::Waiting(slots) => Some(u64::from(slots).min(self.most())),
+            Mark::Waiting(slots) => Some(self.granted(peer, slots)),
             Mark::None | Mark::Kept(_) => None,
         }
+    }
+
+    /// The slots that a sender gets which wants that many: a single one if it came too late the last time.
+    fn granted(&self, peer: PeerId, wanted: u32) -> u64 {
+        match self.misses(peer) {
+            0 => u64::from(wanted).min(self.most()),
+            _ => 1,
+        }
+    }
+
+    /// How often in a row a sender came too late.
+    fn misses(&self, peer: PeerId) -> u8 {
+        self.senders.get(peer).map_or(0, |sender| sender.misses)
+    }
+
+    /// The grants of senders that came too late before.
+    fn late(&self) -> usize {
+        self.holders.iter().filter(|holder| self.misses(holder.peer) > 0).count()
     }
 
     /// Gives slots back that were retrieved: to marked senders first, the rest to all.
@@ -286,18 +309,25 @@ impl SlotPool {
 
     /// Keeps slots for those that wait, as far as the slots go.
     fn invite(&mut self) {
+        let mut tries = 0;
         while let Some(&peer) = self.waiting.front() {
             let Some(word) = self.marks.mark(peer) else { break };
-            let (found, most) = (word.load(Ordering::Acquire), self.most());
+            let found = word.load(Ordering::Acquire);
             if let Mark::Waiting(slots) = Mark::of(found) {
-                let wanted = u64::from(slots).min(most);
+                let wanted = self.granted(peer, slots);
                 if self.ready < wanted {
                     return;
                 }
                 let kept = Mark::Kept(wanted as u32).word(found);
                 if word.compare_exchange(found, kept, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-                    // It was withdrawn at this moment, or something else has changed: look again.
-                    continue;
+                    // It was withdrawn at this moment, or something else has changed: look again. A word that never
+                    // stays as it is is a hostile peer's: it goes behind the others.
+                    tries += 1;
+                    if tries < TRIES_MOST {
+                        continue;
+                    }
+                    self.waiting.rotate_left(1);
+                    return;
                 }
                 self.ready -= wanted;
                 self.holders.push_back(Holder { peer, slots: wanted, since: None });
@@ -310,16 +340,26 @@ impl SlotPool {
     /// Looks after senders that wait: serves new marks, and takes back what has been kept too long for others.
     pub fn look(&mut self, now: Instant) {
         self.give(0);
-        let mut at = 0;
+        let (mut at, mut late) = (0, self.late());
         while at < self.holders.len() && !self.waiting.is_empty() {
-            let Holder { peer, since, .. } = &mut self.holders[at];
-            let misses = self.senders.get(*peer).map_or(0, |sender| sender.misses);
-            if now.since(*since.get_or_insert(now)) < PATIENCE * (1 << misses) {
+            let peer = self.holders[at].peer;
+            let word = self.marks.mark(peer).map_or(0, |word| word.load(Ordering::Acquire));
+            if Mark::of(word).kept() == 0 {
+                // It has used them up.
+                self.holders.remove(at);
+                let misses = std::mem::take(&mut self.senders.of(peer).misses);
+                late = late.saturating_sub(usize::from(misses > 0));
+                continue;
+            }
+            let misses = self.misses(peer);
+            let since = *self.holders[at].since.get_or_insert(now);
+            let is_spared = misses > 0 && late as u64 <= self.size / 2;
+            if is_spared || now.since(since) < PATIENCE * (1 << misses) {
                 at += 1;
                 continue;
             }
-            let peer = *peer;
             let slots = self.take_back(at);
+            late = late.saturating_sub(usize::from(misses > 0));
             self.senders.of(peer).misses = if slots > 0 { (misses + 1).min(MISSES_MOST) } else { 0 };
             self.ready = self.ready.saturating_add(slots).min(self.size);
             self.invite();

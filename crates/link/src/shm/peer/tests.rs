@@ -326,3 +326,18 @@ fn a_table_that_somebody_scribbles_over_all_the_time_still_ends_every_search() {
 }
 
 mod deaths;
+
+/// A writer that is killed amid a write leaves an odd number. The next that has its place may never write.
+#[test]
+fn a_place_that_is_free_says_nothing_of_a_writer_that_was_killed_in_it() {
+    let owned = Owned::new(2);
+    let table = owned.table();
+    let peer = insert(&table, &address(7)).unwrap();
+    // SAFETY: the word lives as long as `owned`.
+    let writing = unsafe { table.writing(peer).as_ref() };
+    writing.store(41, sync::Ordering::Relaxed);
+    assert!(table.is_any_writing());
+    table.free(peer);
+    assert_eq!(insert(&table, &address(8)), Some(peer));
+    assert!(!table.is_any_writing() && writing.load(sync::Ordering::Relaxed) == 42);
+}

@@ -85,6 +85,31 @@ fn slots_that_are_kept_too_long_go_to_others_and_a_sender_that_is_late_is_given_
     assert_eq!(shared.mark_of(2), Mark::Kept(1), "and is trusted no more than others");
 }
 
+/// A sender that calls once in ten seconds, beside one that takes all that is free: it is late once, and then a single
+/// slot waits for it, while the other goes on with the rest.
+#[test]
+fn a_sender_that_calls_seldom_is_served_each_time_and_costs_the_others_one_slot() {
+    let (shared, mut pool, mut takers) = full(3, 4);
+    assert_eq!((takers[1].take(9), takers[2].take(9)), (0, 0));
+    pool.give(2);
+    pool.look(at(0));
+    pool.look(at(1000));
+    assert_eq!((shared.mark_of(1), shared.mark_of(2)), (Mark::None, Mark::Kept(2)), "it is late");
+    assert_eq!((takers[2].take(9), takers[1].take(9)), (2, 0), "it comes, and waits again");
+    pool.give(1);
+    for time in 0..100 {
+        pool.look(at(1000 + 100_000 * time));
+        assert_eq!((shared.mark_of(1), takers[2].take(9)), (Mark::Kept(1), 0));
+        // The other one goes on meanwhile.
+        pool.give(2);
+        assert_eq!(takers[2].take(9), 2);
+    }
+    assert_eq!(takers[1].take(1), 1, "it is served, however seldom it comes");
+    assert_eq!(takers[1].take(9), 0);
+    pool.give(2);
+    assert_eq!(shared.mark_of(1), Mark::Kept(2), "and trusted as others are");
+}
+
 #[test]
 fn slots_are_kept_for_a_sender_that_does_not_come_while_no_other_waits() {
     let (shared, mut pool, mut takers) = full(2, 4);
