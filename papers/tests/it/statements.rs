@@ -204,15 +204,21 @@ fn pools_that_adapt() {
 }
 
 #[test]
-fn seven_schemes_at_equal_memory() {
+fn eight_schemes_at_equal_memory() {
     let differing = [
-        "With the most memory all seven",
+        "With the most memory all eight",
         "With the most memory growing takes the same time once",
         "It does with a retry timer",
         "In the larger job, with the least memory",
         "In the larger job with 4 MiB",
+        "Under speculative no program takes more than 1.1 times",
     ];
     all_come_out_but(&["compare"], &differing);
+}
+
+#[test]
+fn one_pool_of_slots() {
+    all_come_out_but(&["imb", "scale"], &[]);
 }
 
 #[test]

@@ -127,8 +127,8 @@ impl PlanArguments {
     pub fn schemes(&self) -> Vec<SchemeName> {
         const USUAL: [SchemeName; 7] = [
             SchemeName::Dynamic,
-            SchemeName::Speculative,
             SchemeName::Static,
+            SchemeName::Speculative,
             SchemeName::Preposted,
             SchemeName::Growing,
             SchemeName::SharedWindow,
