@@ -128,6 +128,7 @@ mod tests {
         // One posted, one in use meanwhile, and the spare one.
         assert_eq!(needs(SchemeName::SharedWindow, 64), Some(3 * 2072));
         assert_eq!(needs(SchemeName::SharedWindow, 1024), Some(3 * 2072));
+        assert_eq!((needs(SchemeName::Speculative, 64), needs(SchemeName::Speculative, 1024)), (None, None));
         assert!(fitted(SchemeName::Rnr, 1024, 4096 * KIB).is_ok(), "4 MiB are one buffer for each connection");
     }
 
@@ -145,6 +146,10 @@ mod tests {
             } else {
                 posted(Buffers { pool_first, pool_most, ..usual })
             };
+        }
+        if scheme == SchemeName::Speculative {
+            let pool_slots = (bytes / 64) as u32;
+            return if pool_slots == 0 { Err(Some(64)) } else { posted(Buffers { packets: 1, pool_slots, ..usual }) };
         }
         if scheme.lends().posts_buffers() {
             let each = (bytes / BUFFER_BYTES / peers) as u32;
