@@ -15,9 +15,10 @@
 //! * **No slot for control.** Marks are here, and refusals and invitations are told outside of the mailbox.
 //! * **No idle slots.** A sender that was invited and does not come has slots that no other can use.
 //!   [`revoke`](SlotPool::revoke) takes them back, and its packets are judged like any. The carrier of the scheme
-//!   decides after how long; where senders' adapters answer by themselves there is no need. A sender that was late may be
-//!   one whose program calls seldom, and would be invited in vain for ever. So until it has come in time it gets a single
-//!   slot, which is kept until it comes, as long as such slots are at most half of the pool: others have the rest.
+//!   decides after how long; where senders' adapters answer by themselves there is no need. A sender that was late may
+//!   be one whose program calls seldom, and would be invited in vain for ever. So until it has come in time it gets a
+//!   single slot, which is kept until it comes, as long as such slots are at most half of the pool: others have the
+//!   rest.
 //!
 //! Invariants: free + kept + filled = size; kept is the sum over senders; a sender is marked or has slots kept for it,
 //! or neither, never both; while one is marked, fewer are free than the first of them waits for.

@@ -24,8 +24,8 @@
 //!
 //! **Slots that no sender uses.** A sender that was invited and computes does not come. When others wait, and nothing
 //! has come of the one invited longest ago for [`HOLDING_MOST`], or too little for [`PROGRESSES_MOST`] times that, its
-//! slots are taken back. From then on until it has used a slot it is kept a single one ([`SlotPool`] says for how long),
-//! and where that is taken back too the time doubles, up to [`DOUBLINGS_MOST`] times.
+//! slots are taken back. From then on until it has used a slot it is kept a single one ([`SlotPool`] says for how
+//! long), and where that is taken back too the time doubles, up to [`DOUBLINGS_MOST`] times.
 
 use super::buffers::{Arriving, KEPT_MOST, NUMBER_MASK, REFUSALS_MASK, distance};
 use super::wire::Receipt;

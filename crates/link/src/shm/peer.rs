@@ -313,8 +313,8 @@ impl Table {
         let hash = self.hash_at(peer);
         entry.posted.store(0, sync::Ordering::Relaxed);
         entry.changing.claim.store(Claim::None as u64, sync::Ordering::Relaxed);
-        // A writer that was killed amid a write has left an odd number. No hole of it is left, and whoever has the place
-        // next may never write: the number must not say for ever that it does.
+        // A writer that was killed amid a write has left an odd number. No hole of it is left, and whoever has the
+        // place next may never write: the number must not say for ever that it does.
         let writing = entry.changing.writing.load(sync::Ordering::Relaxed);
         entry.changing.writing.store(writing.wrapping_add(writing & 1), sync::Ordering::Relaxed);
         entry.state.store(State::Free as u64, Ordering::Release);

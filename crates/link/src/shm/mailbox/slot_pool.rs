@@ -29,8 +29,8 @@
 //! that either the sender has it or the receiver. The sender's word then says nothing any more: it marks itself again
 //! when it comes. A sender that came too late may be one that makes progress seldom, and would be invited in vain for
 //! ever. So until it has come in time it gets a single slot, and that is kept until it comes, whenever that is, as long
-//! as such slots are at most half of the pool: the others have the rest. Beyond that half, and in a pool of one slot, it
-//! is given twice the time at each turn, up to [`MISSES_MOST`] times: about a second. There a sender that calls more
+//! as such slots are at most half of the pool: the others have the rest. Beyond that half, and in a pool of one slot,
+//! it is given twice the time at each turn, up to [`MISSES_MOST`] times: about a second. There a sender that calls more
 //! seldom may be passed over for as long as others fill the pool, and costs them so much of their time.
 //!
 //! **Why the ring never overflows.** Each reserved place is covered by a slot that was taken, each slot that is taken
