@@ -3,7 +3,7 @@
 
 All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the
 machine does meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better
-for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`, all seven
+for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`, all eight
 schemes at equal memory (`schemes.py`), and, as root, jobs over two hosts (`hosts.py`);
 what goes on while a program computes, and what chunks cost (`offload.py`); and, as root, what one slow memory costs others (`slow_sink.py`).
 
