@@ -91,7 +91,8 @@ impl Protocol {
     /// The peer whose slots are to be taken back now.
     fn idle_holder(&mut self, now: Instant) -> Option<PeerId> {
         let slots = self.slot_pool()?;
-        let first = slots.first_holder().filter(|_| slots.may_revoke());
+        // Each transmission asks: while no sender waits, no holder is looked for.
+        let first = if slots.may_revoke() { slots.first_holder() } else { None };
         let Some((place, expected)) = first.map(|place| (place, slots.expected(place))) else {
             self.holder = None;
             return None;
