@@ -20,8 +20,9 @@ from pathlib import Path
 MARKER = "TIDEGATE_RUN_ID"
 SHARED_MEMORY = Path("/dev/shm")
 """Where the segments lie."""
-OWNER_FIELD = 4
-"""Which part of a segment's name is the process id of its owner."""
+SEGMENT = re.compile(r"tidegate-\d+-[0-9a-f]{12}-\d+-(\d+)-\d+-[0-9a-f]{16}$")
+"""The name of a segment: user, host, process namespace, process, number, tag. Files of other kinds begin alike, such as the
+claims that `tidegate_link` makes (`shm/address.rs`, `shm/service.rs`)."""
 WATCH_SECONDS = 0.1
 """How often to look who belongs to a run."""
 MPI_FILES = re.compile(r"mpich_shm_|sm_segment\.|vader_segment\.|Intel_MPI_|\d+:\d+:\d+$")
@@ -62,7 +63,7 @@ class Result:
 
 def segments() -> set[str]:
     """Names of this user's Tidegate segments in shared memory."""
-    return {name for name in _own_files() if re.match(r"tidegate-\d", name)}
+    return {name for name in _own_files() if SEGMENT.match(name)}
 
 
 def _own_files() -> set[str]:
@@ -193,7 +194,7 @@ def _is_running(pid: int) -> bool:
 def orphans(before: set[str], processes: set[int]) -> set[str]:
     """Segments of `processes` that are not in `before` and that no live process has mapped or open."""
     new = segments() - before
-    return _unheld({name for name in new if int(name.split("-")[OWNER_FIELD]) in processes})
+    return _unheld({name for name in new if int(SEGMENT.match(name)[1]) in processes})
 
 
 def _unheld(names: set[str]) -> set[str]:

@@ -68,7 +68,8 @@ pub fn compile(program: &str) -> PathBuf {
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Wno-deprecated-declarations", "-O1", "-g", "-o"])
         .arg(&binary)
         .arg(&source)
-        .args(["-lfabric", "-pthread", "-ldl"])
+        // What a program defines, it defines for the provider too.
+        .args(["-rdynamic", "-lfabric", "-pthread", "-ldl"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
