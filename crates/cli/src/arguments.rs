@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn every_option_becomes_its_parameter() {
         let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M \
-            --peers 9 --bulk mailbox --bounce-buffers 5 --buffers 3 --buffers-most 7 --buffer-size 1k \
+            --peers 9 --bulk mailbox --bounce-buffers 5 --send-buffers 6 --buffers 3 --buffers-most 7 --buffer-size 1k \
             --credit-threshold 2 --growth exponential --quiet-after never --retry-timer 0.01 --pool-first 4 --pool-most 16 \
             --rendezvous single --chunk-size 64k --chunks-in-flight 3 --chunks-most 9 \
             --bulk-order booking --bulk-senders 2 --bulk-quantum 4m --bulk-stall 7 --progress thread --ports 5000-5009 x";
@@ -373,7 +373,7 @@ mod tests {
              FI_TIDEGATE_CREDIT_THRESHOLD=2\nFI_TIDEGATE_GROWTH=exponential\nFI_TIDEGATE_QUIET_AFTER=never\nFI_TIDEGATE_RETRY_TIMER=0.01\n\
              FI_TIDEGATE_POOL_FIRST=4\nFI_TIDEGATE_POOL_MOST=16\n\
              FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_RX_MEMORY=16M\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\n\
-             FI_TIDEGATE_BOUNCE_BUFFERS=5\nFI_TIDEGATE_RENDEZVOUS=single\nFI_TIDEGATE_CHUNK_SIZE=64k\n\
+             FI_TIDEGATE_BOUNCE_BUFFERS=5\nFI_TIDEGATE_SEND_BUFFERS=6\nFI_TIDEGATE_RENDEZVOUS=single\nFI_TIDEGATE_CHUNK_SIZE=64k\n\
              FI_TIDEGATE_CHUNKS_IN_FLIGHT=3\nFI_TIDEGATE_CHUNKS_MOST=9\nFI_TIDEGATE_BULK_ORDER=booking\n\
              FI_TIDEGATE_BULK_SENDERS=2\nFI_TIDEGATE_BULK_QUANTUM=4m\nFI_TIDEGATE_BULK_STALL=7\nFI_TIDEGATE_PROGRESS=thread\n\
              FI_TIDEGATE_PORTS=5000-5009"

@@ -89,6 +89,10 @@ pub struct Tuning {
     #[arg(long, value_name = "N", value_parser = value_of("bounce_buffers"), help_heading = "Flow control")]
     pub bounce_buffers: Option<String>,
 
+    /// Send buffers of 16 KiB per process, for messages of 97 bytes to 16 KiB on one host [default: 32]
+    #[arg(long, value_name = "N", value_parser = value_of("send_buffers"), help_heading = "Flow control")]
+    pub send_buffers: Option<String>,
+
     /// Take long messages out of their senders' memories in chunks, or all at once [default: chunked]
     #[arg(long, value_name = "chunked|single", value_parser = value_of("rendezvous"), help_heading = "Long messages")]
     pub rendezvous: Option<String>,
@@ -218,6 +222,7 @@ impl Tuning {
         set("FI_TIDEGATE_PEERS", self.peers.clone());
         set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
         set("FI_TIDEGATE_BOUNCE_BUFFERS", self.bounce_buffers.clone());
+        set("FI_TIDEGATE_SEND_BUFFERS", self.send_buffers.clone());
         set("FI_TIDEGATE_RENDEZVOUS", self.rendezvous.clone());
         set("FI_TIDEGATE_CHUNK_SIZE", self.chunk_size.clone());
         set("FI_TIDEGATE_CHUNKS_IN_FLIGHT", self.chunks_in_flight.clone());

@@ -139,7 +139,7 @@ impl IoBuffer {
 
     /// Where `offset..offset + length` lies if the buffer is one piece that has it, which is nearly always so.
     #[inline(always)]
-    fn in_one_piece(&self, offset: usize, length: usize) -> Option<*mut u8> {
+    pub(crate) fn in_one_piece(&self, offset: usize, length: usize) -> Option<*mut u8> {
         match &self.0 {
             Memory::One(piece) if offset <= piece.length && length <= piece.length - offset => {
                 Some(piece.address.wrapping_add(offset))

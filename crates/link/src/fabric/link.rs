@@ -240,12 +240,24 @@ impl<N: Network> Carry for FabricLink<N> {
     }
 
     /// It leaves with the packets that follow, or by itself with the next exchange.
-    fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> bool {
-        self.protocol.carry(peer, message)
+    fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> Option<u32> {
+        // They come in their order: no number is needed.
+        self.protocol.carry(peer, message).then_some(0)
     }
 
-    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
-        self.protocol.take_carried(peer)
+    fn has_carried(&mut self, peer: PeerId, _: u32, length: usize) -> bool {
+        self.protocol.carried_length(peer) == Some(length)
+    }
+
+    fn copy_carried(&mut self, peer: PeerId, _: u32, _: usize, into: &mut IoBuffer) {
+        if let Some(message) = self.protocol.take_carried(peer) {
+            let fits = message.len().min(into.len());
+            into.write(0, &message[..fits]);
+        }
+    }
+
+    fn take_carried(&mut self, peer: PeerId, _: u32, _: usize) -> Vec<u8> {
+        self.protocol.take_carried(peer).unwrap_or_default()
     }
 
     fn set_window_left(&mut self, peer: PeerId, bytes: u32) {

@@ -58,6 +58,11 @@ impl Loading {
         self.cost
     }
 
+    /// Bytes of the message whose packet comes next, if it is whole.
+    pub fn next_length(&self) -> Option<usize> {
+        self.whole.front().map(Vec::len)
+    }
+
     /// The message whose packet has come.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let message = self.whole.pop_front()?;

@@ -316,6 +316,11 @@ impl Protocol {
         is_carried
     }
 
+    /// Bytes of the next message that a peer's batches have brought beside its packets, if one is whole.
+    pub fn carried_length(&mut self, from: PeerId) -> Option<usize> {
+        self.known(from)?.loading.next_length()
+    }
+
     /// Takes the next message that a peer's batches have brought beside its packets.
     pub fn take_carried(&mut self, from: PeerId) -> Option<Vec<u8>> {
         self.known(from)?.loading.take()

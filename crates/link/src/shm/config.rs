@@ -41,6 +41,11 @@ pub const DEFAULT_BOUNCE_BUFFERS: u32 = 32;
 /// Most bounce buffers that an endpoint may have: 1 GiB.
 pub const BOUNCE_BUFFERS_MOST: u32 = 1 << 15;
 
+/// Send buffers of an endpoint, unless the user says otherwise: 512 KiB in all, if ever so many are in use.
+pub const DEFAULT_SEND_BUFFERS: u32 = 32;
+/// Most send buffers that an endpoint may have: 1 GiB.
+pub const SEND_BUFFERS_MOST: u32 = 1 << 16;
+
 /// How bulk data may travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkChoice {
@@ -82,6 +87,8 @@ pub struct ShmConfig {
     pub wakes: bool,
     /// Bounce buffers of 32 KiB for bulk data; 0: none.
     pub bounce_buffers: u32,
+    /// Send buffers of 16 KiB for messages of some hundred bytes to some kilobytes; fewer than two are of no use.
+    pub send_buffers: u32,
     /// Where segments lie: `/dev/shm`, the same for all processes.
     pub directory: PathBuf,
 }
@@ -96,6 +103,7 @@ impl ShmConfig {
             stats: None,
             wakes: false,
             bounce_buffers: DEFAULT_BOUNCE_BUFFERS,
+            send_buffers: DEFAULT_SEND_BUFFERS,
             directory: PathBuf::from(DIRECTORY),
         }
     }

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, PeerId, ReceiverResource};
-use tidegate_message::{Access, Fill, Span, WriteError};
+use tidegate_message::{Access, Buffer, Fill, Span, WriteError};
 
 /// What stays the same for all connections of an endpoint.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     memory: Option<ProbedMemory>,
     /// Our place in the peer's table.
     place: PeerId,
+    /// How many messages we have copied out of the peer's send buffers.
+    copied: u64,
     /// Last, so that it outlives what points into it.
     segment: PeerSegment,
 }
@@ -64,7 +66,7 @@ impl Connection {
             writer = writer.taking(taker);
         }
         let wakes = segment.header().wakes.load(Ordering::Relaxed) != 0;
-        Ok((Connection { writer, wakes, memory, place, segment }, obstacle))
+        Ok((Connection { writer, wakes, memory, place, copied: 0, segment }, obstacle))
     }
 
     /// Publishes packets that `fill` fills in turn; returns how many slots, and whether the peer waits to be woken.
@@ -139,9 +141,26 @@ impl Connection {
         unsafe { self.segment.table() }
     }
 
-    /// Copies from a bounce buffer of the peer; see [`BounceArea::drain`](super::bounce::BounceArea::drain).
+    /// Copies from a bounce buffer of the peer; see [`BufferArea::drain`](super::bounce::BufferArea::drain).
     pub fn drain_bounce_buffer(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         self.segment.drain_bounce_buffer(bounce_buffer, into, offset, length)
+    }
+
+    /// Whether the peer has such a send buffer, with so many bytes.
+    pub fn has_send_buffer(&self, buffer: usize, length: usize) -> bool {
+        // SAFETY: used here and now.
+        unsafe { self.segment.send_buffers() }.holds(buffer, length)
+    }
+
+    /// Copies the first bytes of a send buffer of the peer, and tells the peer that it is done with. Bytes for which
+    /// `into` has no room are left out.
+    #[inline]
+    pub fn copy_sent(&mut self, buffer: usize, into: &mut IoBuffer, length: usize) {
+        let fits = length.min(into.len());
+        // SAFETY: used here and now.
+        unsafe { self.segment.send_buffers() }.drain(buffer, into, 0, fits);
+        self.copied += 1;
+        self.table().set_copied(self.place, self.copied);
     }
 
     /// Looks up a region that the peer has published.

@@ -168,7 +168,7 @@ impl Bounce for ShmLink {
     }
 
     fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
-        self.bounce_buffers.fill(bounce_buffer, from, offset, length);
+        self.bounce_buffers.fill(&mut self.filling, bounce_buffer, from, offset, length);
     }
 
     fn drain_bounce_buffer(
@@ -179,7 +179,15 @@ impl Bounce for ShmLink {
         offset: usize,
         length: usize,
     ) -> bool {
-        self.connection(peer)
-            .is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length))
+        let begun = clock::now();
+        let connection = self.connection(peer);
+        let is_there =
+            connection.is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length));
+        self.time_draining += clock::now().since(begun);
+        is_there
+    }
+
+    fn time_draining(&self) -> Duration {
+        self.time_draining
     }
 }

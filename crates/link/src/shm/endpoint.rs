@@ -5,12 +5,15 @@ use super::config::ShmConfig;
 use super::connect_retry::{Announcer, ConnectRetry};
 use super::connection::Connection;
 use super::error::LinkError;
+use super::filling::Filling;
 use super::layout;
 use super::life::Here;
 use super::mailbox::{PATIENCE, Pool, SlotPool};
+use super::peer::State;
 use super::posting::{pool_of, reader_of};
 use super::reclaiming::{Effort, clear_away};
 use super::segment::OwnSegment;
+use super::send_buffers::{self, SEND_BUFFER_BYTES, SendBuffers};
 use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, PeerState, ShmLink, describe};
 use super::vacant::Vacant;
@@ -67,15 +70,18 @@ impl ShmLink {
         // An endpoint without peers needs no bounce buffers.
         let bounce_buffers =
             if config.bulk.may_be_bounced() && config.flow.peers > 0 { config.bounce_buffers } else { 0 };
-        let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
+        let send_buffers = if config.flow.peers > 0 { config.send_buffers } else { 0 };
+        let buffers = (bounce_buffers, send_buffers);
+        let segment = OwnSegment::create(&config.directory, &here, &config.flow, buffers, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),
             Some(stats) => page_of_counters(stats, &config.flow, segment.address().tag())?,
         };
-        // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
+        // SAFETY: all five are fields of the value that owns the segment, are never handed out, and are not used in
         // `Drop` after the segment is gone.
-        let (table, regions, mailbox, bounce_buffers) =
-            unsafe { (segment.table(), segment.regions(), segment.mailbox(), segment.bounce_buffers()) };
+        let (table, regions, mailbox) = unsafe { (segment.table(), segment.regions(), segment.mailbox()) };
+        // SAFETY: see above.
+        let (bounce_buffers, send_buffers) = unsafe { (segment.bounce_buffers(), segment.send_buffers()) };
         if config.bulk.may_be_direct() {
             bulk::permit();
         }
@@ -106,8 +112,11 @@ impl ShmLink {
             table,
             regions,
             bounce_buffers,
+            filling: Filling::default(),
+            send_buffers: SendBuffers::new(send_buffers),
             copier: bulk::Copier::default(),
             time_reading: Duration::ZERO,
+            time_draining: Duration::ZERO,
             bulk: BulkState::Undecided,
             config,
             here,
@@ -266,7 +275,57 @@ impl Medium for ShmLink {
     type Buffer = IoBuffer;
 }
 
-impl Carry for ShmLink {}
+impl Carry for ShmLink {
+    #[inline]
+    fn is_better_carried(&self, _: PeerId, length: usize) -> bool {
+        send_buffers::is_worth(length)
+    }
+
+    fn carries_most(&mut self, _: PeerId) -> usize {
+        SEND_BUFFER_BYTES
+    }
+
+    #[inline]
+    fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> Option<u32> {
+        // Who is connected to us has mapped our segment, and keeps it until it has retrieved our last packet.
+        let known = self.peers.get_mut(peer.0 as usize).filter(|known| known.connection.is_some())?;
+        if self.table.state(peer) != State::Connected {
+            return None;
+        }
+        let segment = &self.segment;
+        let make = |bytes| segment.allocate_send_buffers(bytes).is_ok();
+        let in_use = known.sending.get_or_insert_default();
+        let table = &self.table;
+        self.send_buffers.put(in_use, || table.copied(peer), message, make)
+    }
+
+    fn take_back_carried(&mut self, peer: PeerId) {
+        let known = self.peers.get_mut(peer.0 as usize);
+        if let Some(in_use) = known.and_then(|known| known.sending.as_mut()) {
+            self.send_buffers.take_last_back(in_use);
+        }
+    }
+
+    #[inline]
+    fn has_carried(&mut self, peer: PeerId, place: u32, length: usize) -> bool {
+        self.connection_until_last(peer).is_some_and(|connection| connection.has_send_buffer(place as usize, length))
+    }
+
+    #[inline]
+    fn copy_carried(&mut self, peer: PeerId, place: u32, length: usize, into: &mut IoBuffer) {
+        if let Some(connection) = self.connection_until_last(peer) {
+            connection.copy_sent(place as usize, into, length);
+        }
+    }
+
+    fn take_carried(&mut self, peer: PeerId, place: u32, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        // SAFETY: the vector is there as long as the buffer, which alone uses it meanwhile.
+        let mut into = unsafe { IoBuffer::from_parts(bytes.as_mut_ptr(), length) };
+        self.copy_carried(peer, place, length, &mut into);
+        bytes
+    }
+}
 
 impl Closing for ShmLink {
     fn tell_closing(&mut self) {

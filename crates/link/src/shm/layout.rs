@@ -1,12 +1,13 @@
 //! What lies where in a segment, and a view of it that was checked.
 
-use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
-use super::config::BOUNCE_BUFFERS_MOST;
+use super::bounce::{BOUNCE_BUFFER_BYTES, BufferArea};
+use super::config::{BOUNCE_BUFFERS_MOST, SEND_BUFFERS_MOST};
 use super::index::Index;
 use super::mailbox::{Mailbox, Pointers, PoolWords, Slot, SlotPoolWords};
 use super::memory_map::{self, Mapping, Shared};
 use super::peer::{Entry, Memory, Parts, Places, Table};
 use super::region::{Place, REGIONS, Regions};
+use super::send_buffers::SEND_BUFFER_BYTES;
 use super::sync::Alone;
 use super::wake::WakeName;
 use std::fs::File;
@@ -16,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x0d");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x0e");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -30,6 +31,7 @@ pub(crate) struct Header {
     pub(super) peers: AtomicU64,
     pub(super) slots: AtomicU64,
     pub(super) bounce_buffers: AtomicU64,
+    pub(super) send_buffers: AtomicU64,
     /// Whether the owner may want to be woken.
     pub wakes: AtomicU64,
     /// The settings that both ends must have alike (`Settings::to_word`).
@@ -89,6 +91,9 @@ pub(super) struct Layout {
     pub(super) peers: usize,
     pub(super) slots: usize,
     pub(super) bounce_buffers: usize,
+    pub(super) send_buffers: usize,
+    /// Where the send buffers begin.
+    pub(super) send_buffers_at: usize,
     /// Where the shared part begins; what follows counts from there.
     pub(super) shared_at: usize,
     pub(super) index_at: usize,
@@ -103,20 +108,33 @@ pub(super) const PEERS_AT: usize = size_of::<Signals>();
 
 impl Layout {
     /// `None` for sizes that cannot be.
-    pub(super) fn of(peers: u64, slots: u64, bounce_buffers: u64) -> Option<Layout> {
-        if slots == 0 || peers > PEERS_LIMIT || bounce_buffers > BOUNCE_BUFFERS_MOST.into() {
+    pub(super) fn of(peers: u64, slots: u64, bounce_buffers: u64, send_buffers: u64) -> Option<Layout> {
+        let are_too_many = bounce_buffers > BOUNCE_BUFFERS_MOST.into() || send_buffers > SEND_BUFFERS_MOST.into();
+        if slots == 0 || peers > PEERS_LIMIT || are_too_many {
             return None;
         }
-        let [peers, slots, bounce_buffers] = [peers, slots, bounce_buffers].map(usize::try_from);
-        let (peers, slots, bounce_buffers) = (peers.ok()?, slots.ok()?, bounce_buffers.ok()?);
-        let shared_at = bounce_buffers.checked_mul(BOUNCE_BUFFER_BYTES)?.checked_add(BOUNCE_BUFFERS_AT)?;
+        let [peers, slots] = [peers, slots].map(usize::try_from);
+        let (peers, slots) = (peers.ok()?, slots.ok()?);
+        let (bounce_buffers, send_buffers) = (bounce_buffers as usize, send_buffers as usize);
+        let send_buffers_at = BOUNCE_BUFFERS_AT + bounce_buffers * BOUNCE_BUFFER_BYTES;
+        let shared_at = send_buffers_at + send_buffers * SEND_BUFFER_BYTES;
         // A bucket of the index is to lie in one page.
         let index_at = (PEERS_AT + peers * size_of::<Entry>()).next_multiple_of(index_bytes(peers).min(PAGE));
         let slots_at = (index_at + index_bytes(peers)).next_multiple_of(PAGE);
         let shared_bytes =
             slots.checked_mul(size_of::<Slot>())?.checked_add(slots_at)?.checked_next_multiple_of(PAGE)?;
         shared_at.checked_add(shared_bytes)?;
-        Some(Layout { peers, slots, bounce_buffers, shared_at, index_at, slots_at, shared_bytes })
+        Some(Layout {
+            peers,
+            slots,
+            bounce_buffers,
+            send_buffers,
+            send_buffers_at,
+            shared_at,
+            index_at,
+            slots_at,
+            shared_bytes,
+        })
     }
 
     /// Bytes of the file.
@@ -124,10 +142,16 @@ impl Layout {
         self.shared_at + self.shared_bytes
     }
 
-    /// Makes all of the file be there but for the table of peers, which is allocated place by place.
+    /// Makes all of the file be there but for the table of peers and the send buffers, which are allocated one by one.
     pub(super) fn allocate(&self, file: &File) -> io::Result<()> {
-        memory_map::allocate(file, 0..self.shared_at + PEERS_AT)?;
+        memory_map::allocate(file, 0..self.send_buffers_at)?;
+        memory_map::allocate(file, self.shared_at..self.shared_at + PEERS_AT)?;
         memory_map::allocate(file, self.shared_at + self.slots_at..self.total())
+    }
+
+    /// Makes these bytes of the send buffers be there.
+    pub(super) fn allocate_send_buffers(&self, file: &File, bytes: Range<usize>) -> io::Result<()> {
+        memory_map::allocate(file, self.send_buffers_at + bytes.start..self.send_buffers_at + bytes.end)
     }
 
     /// Makes a part of the table of peers be there.
@@ -213,13 +237,18 @@ impl View {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    pub(super) unsafe fn bounce_buffers(&self) -> BounceArea {
+    pub(super) unsafe fn bounce_buffers(&self) -> BufferArea {
+        let words = self.layout.bounce_buffers * BOUNCE_BUFFER_BYTES / 8;
         // SAFETY: valid as long as the mapping.
-        unsafe {
-            BounceArea::new(
-                self.shown.slice::<AtomicU64>(BOUNCE_BUFFERS_AT, self.layout.bounce_buffers * BOUNCE_BUFFER_BYTES / 8),
-            )
-        }
+        unsafe { BufferArea::new(self.shown.slice::<AtomicU64>(BOUNCE_BUFFERS_AT, words), BOUNCE_BUFFER_BYTES) }
+    }
+
+    /// # Safety
+    /// As for [`table`](Self::table).
+    pub(super) unsafe fn send_buffers(&self) -> BufferArea {
+        let words = self.layout.send_buffers * SEND_BUFFER_BYTES / 8;
+        // SAFETY: valid as long as the mapping.
+        unsafe { BufferArea::new(self.shown.slice::<AtomicU64>(self.layout.send_buffers_at, words), SEND_BUFFER_BYTES) }
     }
 }
 
@@ -231,7 +260,7 @@ mod tests {
     fn the_bound_on_book_keeping_holds_for_every_layout() {
         for peers in (0..2000).chain([4095, 4096, 4097, 65_536, 65_537, PEERS_LIMIT as u32]) {
             let slots = u64::from(peers).max(1) * 8;
-            let layout = Layout::of(peers.into(), slots, 0).unwrap();
+            let layout = Layout::of(peers.into(), slots, 0, 0).unwrap();
             let beside = layout.total() - slots as usize * size_of::<Slot>();
             assert!(beside <= bookkeeping_bytes(peers), "{peers}: {beside} > {}", bookkeeping_bytes(peers));
             assert!(layout.index_at >= PEERS_AT + peers as usize * size_of::<Entry>(), "{peers}");

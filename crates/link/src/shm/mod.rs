@@ -24,6 +24,7 @@ mod copying;
 mod endpoint;
 mod error;
 mod faults;
+mod filling;
 mod fork;
 mod index;
 mod layout;
@@ -40,6 +41,7 @@ mod posting;
 mod reclaiming;
 mod region;
 mod segment;
+mod send_buffers;
 mod service;
 mod settings;
 mod spin;
@@ -53,7 +55,9 @@ mod withdrawing;
 
 pub use address::Address;
 pub(crate) use address::process_of;
-pub use config::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES, ShmConfig};
+pub use config::{
+    BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, NAMES, SEND_BUFFERS_MOST, ShmConfig,
+};
 pub use error::{LinkError, Shortage};
 pub use fork::Maker;
 pub use service::{Claim, ClaimError, Service};

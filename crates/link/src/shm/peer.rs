@@ -51,6 +51,8 @@ struct Changing {
     next_marked: sync::AtomicU64,
     /// Odd while the peer copies to or from the owner's memory; see `withdrawing`.
     accessing: AtomicU64,
+    /// How many messages the peer has copied out of the owner's send buffers.
+    copied: AtomicU64,
 }
 
 /// What the table says of its places as a whole.
@@ -281,6 +283,7 @@ impl Table {
         entry.is_locked.store(is_locked.into(), Ordering::Relaxed);
         // Whoever had the place before may have died amid a copy.
         entry.changing.accessing.store(0, Ordering::Relaxed);
+        entry.changing.copied.store(0, Ordering::Relaxed);
         entry.state.store(State::Connected as u64, Ordering::Release);
     }
 
@@ -360,6 +363,18 @@ impl Table {
     /// The word by which the peer shows that it copies to or from the owner's memory.
     pub fn accessing(&self, peer: PeerId) -> &AtomicU64 {
         &self.entries()[peer.0 as usize].changing.accessing
+    }
+
+    /// How many messages the peer has copied out of the owner's send buffers, by its own count.
+    #[inline]
+    pub fn copied(&self, peer: PeerId) -> u64 {
+        self.entries()[peer.0 as usize].changing.copied.load(Ordering::Acquire)
+    }
+
+    /// The peer of this entry says that.
+    #[inline]
+    pub fn set_copied(&self, peer: PeerId, count: u64) {
+        self.entries()[peer.0 as usize].changing.copied.store(count, Ordering::Release);
     }
 
     /// What that word says, of a peer that may copy.

@@ -1,6 +1,7 @@
 //! The segment of a peer, as those who write to it map it.
 
 use super::address::Address;
+use super::bounce::BufferArea;
 use super::error::{LinkError, is_shortage};
 use super::layout::{BOUNCE_BUFFERS_AT, Header, Layout, MAGIC, PAGE, Signals, View};
 use super::life::{self, Fate, Here, Rights};
@@ -62,7 +63,8 @@ impl PeerSegment {
             return Err(broken("has another layout: all processes need the same version of Tidegate".into()));
         }
         ours.check(&Settings::from_word(word(&header.settings)), || peer.to_string())?;
-        let layout = Layout::of(word(&header.peers), word(&header.slots), word(&header.bounce_buffers))
+        let [bounce_buffers, send_buffers] = [&header.bounce_buffers, &header.send_buffers].map(word);
+        let layout = Layout::of(word(&header.peers), word(&header.slots), bounce_buffers, send_buffers)
             .filter(|layout| layout.total() == size);
         let layout = layout.ok_or_else(|| broken("contradicts its size".into()))?;
         let shown = Mapping::new(&shown_file, 0, layout.shared_at, Access::Read).map_err(unmapped)?;
@@ -169,6 +171,16 @@ impl PeerSegment {
     pub fn drain_bounce_buffer(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         // SAFETY: used here and now.
         unsafe { self.view.bounce_buffers() }.drain(bounce_buffer, into, offset, length)
+    }
+
+    /// The peer's send buffers.
+    ///
+    /// # Safety
+    /// As for [`table`](Self::table).
+    #[inline]
+    pub unsafe fn send_buffers(&self) -> BufferArea {
+        // SAFETY: handed on to the caller.
+        unsafe { self.view.send_buffers() }
     }
 
     /// Looks a published region up.

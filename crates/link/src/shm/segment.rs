@@ -6,7 +6,7 @@
 //! to clear away.) All that peers learn of the layout they check against the file's size.
 
 use super::address::Address;
-use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
+use super::bounce::{BOUNCE_BUFFER_BYTES, BufferArea};
 use super::config::NAMES;
 use super::cookie::Cookie;
 use super::error::{LinkError, Shortage};
@@ -19,11 +19,13 @@ use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
 use super::reclaiming::{Effort, clear_away};
 use super::region::Regions;
+use super::send_buffers::SEND_BUFFER_BYTES;
 use super::settings::Settings;
 use crate::files::OPEN_FLAGS;
 use crate::secret::{Secret, random};
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -52,12 +54,13 @@ impl OwnSegment {
         directory: &Path,
         here: &Here,
         flow: &Config,
-        bounce_buffers: u32,
+        (bounce_buffers, send_buffers): (u32, u32),
         wakes: bool,
     ) -> Result<Self, LinkError> {
         let regions = flow.regions().map_err(LinkError::Config)?;
         // A process without peers has a mailbox as well, into which nobody writes.
-        let layout = Layout::of(flow.peers.into(), regions.mailbox.max(1).into(), bounce_buffers.into());
+        let slots = regions.mailbox.max(1);
+        let layout = Layout::of(flow.peers.into(), slots.into(), bounce_buffers.into(), send_buffers.into());
         let layout = layout.expect("sizes that flow control accepts can be laid out");
         let (file, path, address, secret) = create_file(directory, here)?;
         let remove = |error| {
@@ -91,6 +94,7 @@ impl OwnSegment {
         set(&header.peers, self.view.layout.peers as u64);
         set(&header.slots, self.view.layout.slots as u64);
         set(&header.bounce_buffers, self.view.layout.bounce_buffers as u64);
+        set(&header.send_buffers, self.view.layout.send_buffers as u64);
         set(&header.wakes, wakes.into());
         set(&header.settings, settings.to_word());
         set(&header.cookie_address, self.cookie.address());
@@ -185,20 +189,37 @@ impl OwnSegment {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    pub unsafe fn bounce_buffers(&self) -> BounceArea {
+    pub unsafe fn bounce_buffers(&self) -> BufferArea {
         // SAFETY: handed on to the caller.
         unsafe { self.view.bounce_buffers() }
+    }
+
+    /// # Safety
+    /// As for [`table`](Self::table).
+    pub unsafe fn send_buffers(&self) -> BufferArea {
+        // SAFETY: handed on to the caller.
+        unsafe { self.view.send_buffers() }
+    }
+
+    /// Makes these bytes of the send buffers be there.
+    pub fn allocate_send_buffers(&self, bytes: Range<usize>) -> io::Result<()> {
+        self.view.layout.allocate_send_buffers(&self.file, bytes)
     }
 
     /// Bytes of the whole segment less those of the mailbox and the bounce buffers: what the peers cost beside their
     /// slots.
     pub fn bookkeeping_bytes(&self) -> u64 {
-        self.view.layout.total() as u64 - self.mailbox_bytes() - self.bounce_buffer_bytes()
+        self.view.layout.total() as u64 - self.mailbox_bytes() - self.bounce_buffer_bytes() - self.send_buffer_bytes()
     }
 
     /// Bytes of the bounce buffers.
     pub fn bounce_buffer_bytes(&self) -> u64 {
         (self.view.layout.bounce_buffers * BOUNCE_BUFFER_BYTES) as u64
+    }
+
+    /// Bytes of the send buffers, of which few may be there.
+    fn send_buffer_bytes(&self) -> u64 {
+        (self.view.layout.send_buffers * SEND_BUFFER_BYTES) as u64
     }
 
     /// Bytes of the mailbox.

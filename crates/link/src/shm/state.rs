@@ -2,16 +2,18 @@
 //! of them ends.
 
 use super::address::Address;
-use super::bounce::BounceArea;
+use super::bounce::BufferArea;
 use super::bulk;
 use super::config::ShmConfig;
 use super::connect_retry::{Announcer, ConnectRetry};
 use super::connection::Connection;
+use super::filling::Filling;
 use super::life::Here;
 use super::mailbox::{Hole, Pool, Reader};
 use super::peer::{State, Table};
 use super::region::Regions;
 use super::segment::OwnSegment;
+use super::send_buffers::{InUse, SendBuffers};
 use super::spin::SpinPolicy;
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
@@ -43,6 +45,8 @@ pub(super) struct Peer {
     pub(super) state: PeerState,
     /// Buffers that we have posted for its messages, beside those at the start.
     pub(super) posted: u64,
+    /// Our send buffers that hold messages to it, once any has.
+    pub(super) sending: Option<Box<InUse>>,
     /// Where it is in the roster.
     listed_at: usize,
 }
@@ -125,6 +129,8 @@ pub(super) struct Leaving {
     pub(super) departure: Departure,
     /// Report it when the reader has come to this ticket.
     pub(super) end: u64,
+    /// Our connection to it, which has ended: packets that it wrote may name what lies in its send buffers.
+    pub(super) connection: Option<Connection>,
 }
 
 impl Monitor {
@@ -181,9 +187,13 @@ pub struct ShmLink {
     pub(super) records: Records,
     pub(super) table: Table,
     pub(super) regions: Regions,
-    pub(super) bounce_buffers: BounceArea,
+    pub(super) bounce_buffers: BufferArea,
+    /// Of the bounce buffers.
+    pub(super) filling: Filling,
+    pub(super) send_buffers: SendBuffers,
     pub(super) copier: bulk::Copier,
     pub(super) time_reading: Duration,
+    pub(super) time_draining: Duration,
     pub(super) bulk: BulkState,
     pub(super) config: ShmConfig,
     pub(super) here: Here,
@@ -324,8 +334,9 @@ impl ShmLink {
         if known.state == PeerState::Known {
             known.state = PeerState::Leaving;
         }
-        self.end_connection(peer, orderly);
-        self.monitor.departures.push_back(Leaving { departure: Departure { peer, orderly, name }, end: until });
+        let connection = self.end_connection(peer, orderly);
+        let departure = Departure { peer, orderly, name };
+        self.monitor.departures.push_back(Leaving { departure, end: until, connection });
     }
 
     /// Why no new peer can connect after our file was removed.
@@ -415,12 +426,28 @@ impl ShmLink {
         address.is_some()
     }
 
-    /// Drops our connection to a peer, if there is one, and tells the peer that we will write no more.
-    pub(super) fn end_connection(&mut self, peer: PeerId, orderly: bool) {
-        if let Some(connection) = self.peers[peer.0 as usize].connection.take()
-            && !self.is_forked()
-        {
+    /// Ends our connection to a peer, if there is one, and tells the peer that we will write no more.
+    pub(super) fn end_connection(&mut self, peer: PeerId, orderly: bool) -> Option<Connection> {
+        let known = &mut self.peers[peer.0 as usize];
+        if let Some(in_use) = known.sending.take() {
+            self.send_buffers.take_all_back(*in_use);
+        }
+        let connection = known.connection.take()?;
+        if !self.is_forked() {
             connection.leave(orderly);
+        }
+        Some(connection)
+    }
+
+    /// Our connection to a peer, also one that has ended, until the last packet of the peer has been retrieved.
+    #[inline]
+    pub(super) fn connection_until_last(&mut self, peer: PeerId) -> Option<&mut Connection> {
+        match self.peers.get_mut(peer.0 as usize) {
+            Some(Peer { connection: Some(connection), .. }) => Some(connection),
+            _ => {
+                let leaving = self.monitor.departures.iter_mut().find(|leaving| leaving.departure.peer == peer);
+                leaving.and_then(|leaving| leaving.connection.as_mut())
+            }
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::WaitingSend;
 use outgoing::Departing;
 pub(crate) use outgoing::{Body, Outgoing, copy_of};
-pub(crate) use short::Short;
+pub(crate) use short::{CarriedShort, Short};
 
 /// How far a message got.
 #[derive(Debug, PartialEq, Eq)]
@@ -131,6 +131,12 @@ impl<B: Buffer> Egress<B> {
     #[inline]
     pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
         self.backlog(peer).is_none_or(Backlog::is_empty)
+    }
+
+    /// Whether nothing waits for a peer, and flow control has credits for a packet to it.
+    #[inline]
+    pub(crate) fn may_leave(&self, peer: PeerId) -> bool {
+        self.is_idle(peer) && self.flow.credits(peer) > 0
     }
 
     /// Bytes of our window for a peer that we are about to give back.

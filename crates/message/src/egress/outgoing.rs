@@ -224,6 +224,7 @@ pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
 mod tests {
     use super::*;
     use crate::egress::Short;
+    use crate::egress::short::OnePacket;
     use crate::operation::{Context, Queue, Space, Target};
     use crate::testing::Bytes;
 

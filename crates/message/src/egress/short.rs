@@ -1,6 +1,6 @@
-//! [`Short`]: a message of one packet, as most are. It leaves straight from the application's memory into the packet
-//! that is written, without a description that could wait; only if it has to, an [`Outgoing`](super::Outgoing) is made
-//! of it.
+//! Messages of one packet, as most are: [`Short`], and [`CarriedShort`], whose payload the link carries. They leave
+//! straight into the packet that is written, without a description that could wait; only if one has to, an
+//! [`Outgoing`](super::Outgoing) is made of it.
 
 use super::mailboxes::Mailboxes;
 use super::outgoing::head_of;
@@ -8,7 +8,7 @@ use super::{Egress, Step};
 use crate::counter::Counter;
 use crate::link::{Buffer, Fill, WriteError};
 use crate::operation::Space;
-use crate::wire::Eager;
+use crate::wire::{Carried, Eager};
 use tidegate_flow::{
     Answer, Credits, FlowControl, Header, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId, Placement,
 };
@@ -30,9 +30,14 @@ impl<'a, B: Buffer> Short<'a, B> {
     }
 }
 
-impl<B: Buffer> Short<'_, B> {
+/// Fills the one packet of a message.
+pub(crate) trait OnePacket {
+    fn fill(&self, packet: &mut Packet, placement: Placement);
+}
+
+impl<B: Buffer> OnePacket for Short<'_, B> {
     #[inline(always)]
-    pub(super) fn fill(&self, packet: &mut Packet, placement: Placement) {
+    fn fill(&self, packet: &mut Packet, placement: Placement) {
         let length = self.buffer.len();
         let filled = self.head.emit_payload(length as u32, &mut packet.payload);
         let end = filled + length;
@@ -41,16 +46,28 @@ impl<B: Buffer> Short<'_, B> {
     }
 }
 
+/// A message of the application whose payload the link carries.
+#[derive(Debug)]
+pub(crate) struct CarriedShort(pub(crate) Carried);
+
+impl OnePacket for CarriedShort {
+    #[inline(always)]
+    fn fill(&self, packet: &mut Packet, placement: Placement) {
+        let (end, number) = self.0.emit_payload(&mut packet.payload);
+        packet.header = Header::new(PacketKind::Data, end, number).placed(placement);
+    }
+}
+
 /// Fills the packet of a short message, and lets credits ride on it.
-pub(super) struct FillShort<'a, 'b, B> {
-    pub(super) message: Short<'b, B>,
+pub(super) struct FillShort<'a, M> {
+    pub(super) message: M,
     pub(super) flow: &'a mut FlowControl,
     pub(super) to: PeerId,
     /// Credits that ride.
     pub(super) riding: &'a mut u32,
 }
 
-impl<B: Buffer> Fill for FillShort<'_, '_, B> {
+impl<M: OnePacket> Fill for FillShort<'_, M> {
     #[inline(always)]
     fn fill(&mut self, packets: &mut [Packet], placement: Placement) {
         let [packet] = packets else { return };
@@ -62,12 +79,12 @@ impl<B: Buffer> Fill for FillShort<'_, '_, B> {
 impl<B: Buffer> Egress<B> {
     /// Sends a message of one packet, if nothing waits in front of it.
     #[inline(always)]
-    pub(crate) fn send_short<S: Buffer>(
+    pub(crate) fn send_short(
         &mut self,
         mailboxes: &mut impl Mailboxes,
         now: Instant,
         to: PeerId,
-        message: Short<'_, S>,
+        message: impl OnePacket,
     ) -> Step {
         // Something may wait in front of it: only then are the queues asked. Every branch that queues anything begins.
         if self.attention.has_begun()

@@ -6,7 +6,8 @@ use crate::collections::slab::Key;
 use crate::counter::Counter;
 use crate::link::Link;
 use crate::malformed::{Handled, Malformed};
-use crate::wire::{Eager, Message, Note, Piece, ReadData};
+use crate::operation::Queue;
+use crate::wire::{Carried, Eager, Message, Note, Piece, ReadData};
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
@@ -87,10 +88,28 @@ impl<L: Link> Endpoint<L> {
 
     #[inline(always)]
     fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Handled {
-        let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
+        let Some(queue) = Eager::queue_of(kind) else {
+            return match Carried::queue_of(kind) {
+                Some(queue) => self.handle_carried(from, queue, payload),
+                None => self.handle_first_of_ours(from, kind, payload),
+            };
+        };
         let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
         self.inbound.assembly().check_first(from, length, rest.len())?;
         self.inbound.begin_eager(&mut self.port, from, head, length, rest)
+    }
+
+    /// The packet of a message that the link has carried.
+    #[inline(never)]
+    fn handle_carried(&mut self, from: PeerId, queue: Queue, payload: &[u8]) -> Handled {
+        let head = Carried::parse_payload(queue, payload).ok_or(Malformed)?;
+        self.inbound.assembly().check_first(from, 0, 0)?;
+        // One that could have come in packets needs no session, as then.
+        let is_long = head.length as usize > self.port.config.eager_bytes;
+        if is_long && !self.inbound.windows().has_session(from) {
+            return Err(Malformed);
+        }
+        self.inbound.handle_carried(&mut self.port, from, &head)
     }
 
     /// The first packet of a message that is not eager.
@@ -181,7 +200,6 @@ impl<L: Link> Endpoint<L> {
                 | Message::Read(_)
                 | Message::Atomic(_)
                 | Message::RequestToSend(_)
-                | Message::Carried(_)
                 | Message::DeferralNotice(_)
         );
         if needs_one && !self.inbound.windows().has_session(from) { Err(Malformed) } else { Ok(()) }
@@ -191,7 +209,6 @@ impl<L: Link> Endpoint<L> {
     fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Handled {
         self.check_session(from, head)?;
         match head {
-            Message::Carried(head) => self.inbound.handle_carried(&mut self.port, from, head),
             Message::RequestToSend(head) => {
                 self.pulls.handle_request_to_send(&mut self.port, &mut self.inbound, from, head, body)
             }
@@ -220,7 +237,7 @@ impl<L: Link> Endpoint<L> {
             }
             Message::Offer(offer) => self.inbound.handle_offer(&mut self.port, &mut self.pulls, from, offer, body),
             Message::Note(note) => self.handle_note(from, note, body),
-            Message::Eager(_) => Err(Malformed),
+            Message::Eager(_) | Message::Carried(_) => Err(Malformed),
         }
     }
 

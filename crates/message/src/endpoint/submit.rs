@@ -29,7 +29,10 @@ impl<L: Link> Endpoint<L> {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_without_taken_room(peer, send);
         }
-        let step = self.port.send_short(peer, space, data, &buffer);
+        let mut step = self.port.send_short(peer, space, data, &buffer);
+        if step.is_none() {
+            step = self.port.send_carried(peer, space, data, &buffer);
+        }
         if step != Some(Step::Sent) {
             let send = Send { to, space, buffer, data, context, inject, delivery, report };
             return self.send_not_short(peer, send, step);

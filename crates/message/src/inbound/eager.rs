@@ -35,7 +35,7 @@ impl<L: Link> Inbound<L> {
         // Mostly it is whole, and the first receive accepts it.
         if rest.len() == length
             && !head.was_dropped
-            && let Some(filled) = self.matching.of(queue).fill_first(&envelope, rest)
+            && let Some(filled) = self.matching.of(queue).fill_first(&envelope, |buffer| write_clipped(buffer, 0, rest))
         {
             // So much of the window may be free again that its sender is to be told.
             let is_to_update = admitted.pass();
@@ -92,14 +92,40 @@ impl<L: Link> Inbound<L> {
         }
     }
 
-    /// The packet of a message whose payload the link has carried.
+    /// The packet of a message whose payload the link has carried: an eager message that has come whole.
     pub(crate) fn handle_carried(&mut self, port: &mut Port<L>, from: PeerId, head: &Carried) -> Handled {
-        let payload = port.link.take_carried(from).ok_or(Malformed)?;
-        let Carried { queue, tag, data, length } = *head;
-        if payload.len() as u64 != length {
+        let Carried { queue, tag, data, length, number } = *head;
+        let length = length as usize;
+        if length > LARGEST_EAGER_BYTES || !port.link.has_carried(from, number, length) {
             return Err(Malformed);
         }
-        // From here on it is an eager message that has come whole.
-        self.begin_eager(port, from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
+        let cost = Memory::<L::Buffer>::eager_cost(length);
+        let admitted = self.windows.admit(from, cost, port.egress.returning(from))?;
+        let envelope = Envelope { source: Target::Peer(from), tag, data, length };
+        let link = &mut port.link;
+        let fill = |buffer: &mut L::Buffer| link.copy_carried(from, number, length, buffer);
+        if let Some(filled) = self.matching.of(queue).fill_first(&envelope, fill) {
+            let is_to_update = admitted.pass();
+            self.report_filled(port, filled, &envelope, queue);
+            if is_to_update {
+                self.update_window(port, from);
+            }
+            return Ok(());
+        }
+        port.egress.attention.raise();
+        match self.matching.of(queue).accept(&envelope) {
+            Some(active) => {
+                let mut matched = Matched { active, envelope, queue };
+                port.link.copy_carried(from, number, length, &mut matched.active.buffer);
+                self.complete_receive(port, matched);
+                self.pass_window(port, from, cost);
+            }
+            None => {
+                let payload = Payload::Bytes(port.link.take_carried(from, number, length));
+                self.store_unexpected(port, envelope, Stored::Here(payload), queue, cost);
+                self.enter_window(port, from, cost);
+            }
+        }
+        Ok(())
     }
 }

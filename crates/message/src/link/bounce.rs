@@ -1,6 +1,7 @@
 //! [`Bounce`]: bounce buffers, where processes share memory.
 
 use super::buffer::Medium;
+use std::time::Duration;
 use tidegate_flow::PeerId;
 
 /// How many bounce buffers an endpoint has, and their size. None by default.
@@ -33,5 +34,10 @@ pub trait Bounce: Medium {
         _length: usize,
     ) -> bool {
         false
+    }
+
+    /// How long all calls of [`drain_bounce_buffer`](Self::drain_bounce_buffer) took so far, together.
+    fn time_draining(&self) -> Duration {
+        Duration::ZERO
     }
 }

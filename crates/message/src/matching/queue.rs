@@ -7,7 +7,6 @@
 use super::message::{Active, Stored, TakenBack, Unexpected};
 use super::posted::{Place, Posted, PostedReceives};
 use super::unexpected::UnexpectedMessages;
-use crate::assembly::write_clipped;
 use crate::collections::list::Position;
 use crate::collections::slab::Slab;
 use crate::envelope::{Envelope, Number, Pattern};
@@ -92,17 +91,17 @@ impl<B: Buffer> MatchQueue<B> {
         self.posted.push(|| Posted::new(number, pattern, context, report, place))
     }
 
-    /// Puts a message that arrives whole into the first posted receive, if that accepts it and takes no other: nearly
+    /// Lets `fill` put a message that arrives whole into the first posted receive, if that accepts it and takes no other: nearly
     /// always so. Returns the receive's room, its context, and whether to report. `None`: [`accept`](Self::accept)
     /// tells.
     #[inline(always)]
-    pub(crate) fn fill_first(&mut self, envelope: &Envelope, payload: &[u8]) -> Option<Filled> {
+    pub(crate) fn fill_first(&mut self, envelope: &Envelope, fill: impl FnOnce(&mut B)) -> Option<Filled> {
         let posted = self.posted.first_mut()?;
         let Place::Single(buffer) = &mut posted.place else { return None };
         if !posted.pattern.accepts(envelope.source, envelope.tag) {
             return None;
         }
-        write_clipped(buffer, 0, payload);
+        fill(buffer);
         let filled = Filled { room: buffer.len(), context: posted.context, report: posted.report };
         self.posted.drop_first();
         Some(filled)

@@ -3,11 +3,11 @@
 use super::Port;
 use crate::completion::Notice;
 use crate::counter::Counter;
-use crate::egress::{Body, Outgoing, Short, Step};
-use crate::link::Link;
+use crate::egress::{Body, CarriedShort, Outgoing, Short, Step};
+use crate::link::{Buffer, Link};
 use crate::operation::{Context, Space};
 use crate::presence::Loss;
-use crate::wire::Message;
+use crate::wire::{Carried, Message};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Port<L> {
@@ -75,6 +75,30 @@ impl<L: Link> Port<L> {
     ) -> Option<Step> {
         let short = Short::of(space, data, buffer).filter(|_| self.presence.lost(to).is_none())?;
         Some(self.egress.send_short(&mut self.link, self.now, to, short))
+    }
+
+    /// Sends a message of the application that takes more than one packet in one all the same, if the link can carry it
+    /// better than packets, and the packet can leave now. `None`: it cannot.
+    #[inline(never)]
+    pub(crate) fn send_carried(
+        &mut self,
+        to: PeerId,
+        space: Space,
+        data: Option<u64>,
+        buffer: &L::Buffer,
+    ) -> Option<Step> {
+        let length = buffer.len();
+        let is_better = self.link.is_better_carried(to, length);
+        if !is_better || self.presence.lost(to).is_some() || !self.egress.may_leave(to) {
+            return None;
+        }
+        let number = self.link.carry(to, buffer)?;
+        let head = Carried { queue: space.queue(), tag: space.tag(), data, length: length as u32, number };
+        let step = self.egress.send_short(&mut self.link, self.now, to, CarriedShort(head));
+        if step != Step::Sent {
+            self.link.take_back_carried(to);
+        }
+        Some(step)
     }
 
     /// A short message has left.

@@ -279,6 +279,11 @@ impl<B: Buffer> Pulls<B> {
     pub(crate) fn tell_time(&mut self, now: Instant) {
         self.ways.tell_time(now);
     }
+
+    /// A piece was copied out of a bounce buffer, which took so long since the time was told.
+    pub(crate) fn note_draining(&mut self, time: Duration) {
+        self.ways.note_draining(time);
+    }
 }
 
 /// The part `offset..offset + length` of the memory with this key that `spans` cover.

@@ -223,10 +223,12 @@ impl<L: Link> Pulling<L> {
         }
         let at = self.pulls.admit(from, key, piece.position, length)?;
         let into = self.pulls.buffer_mut(key).ok_or(Malformed)?;
+        let begun = port.link.time_draining();
         if !port.link.drain_bounce_buffer(from, bounce, into, at, length) {
             self.end_pull(port, inbound, key, Err(Failure::Fault));
             return Err(Malformed);
         }
+        self.pulls.note_draining(port.link.time_draining().saturating_sub(begun));
         port.count(Counter::BytesBounced, length as u64);
         if !self.pulls.is_admitted(key) {
             // The last piece's buffer comes back with `Finished`.

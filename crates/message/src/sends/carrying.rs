@@ -27,11 +27,11 @@ impl<L: Link> Sends<L> {
         if cost > self.rooms.limits(to).largest || !self.rooms.take(to, cost) {
             return false;
         }
-        if length == 0 || !port.link.carry(to, &send.buffer) {
+        let Some(number) = port.link.carry(to, &send.buffer).filter(|_| length > 0) else {
             self.rooms.put_back(to, cost);
             return false;
-        }
-        self.say_carried(port, to, send.space, send.data, length, Some(Notice::of(send)));
+        };
+        self.say_carried(port, to, (send.space, send.data), (length, number), Some(Notice::of(send)));
         true
     }
 
@@ -45,12 +45,10 @@ impl<L: Link> Sends<L> {
         if send.delivery || !is_long || cost > limits.largest || !self.rooms.may_release_unseen(to, cost) {
             return false;
         }
-        if !port.link.carry(to, buffer) {
-            return false;
-        }
+        let Some(number) = port.link.carry(to, buffer) else { return false };
         self.rooms.release_first(to, cost);
         if let Some(send) = self.remove_send(port, key) {
-            self.say_carried(port, to, send.space, send.data, length, send.notice);
+            self.say_carried(port, to, (send.space, send.data), (length, number), send.notice);
         }
         true
     }
@@ -60,13 +58,12 @@ impl<L: Link> Sends<L> {
         &mut self,
         port: &mut Port<L>,
         to: PeerId,
-        space: Space,
-        data: Option<u64>,
-        length: usize,
+        (space, data): (Space, Option<u64>),
+        (length, number): (usize, u32),
         notice: Option<Notice>,
     ) {
         port.count(Counter::MessagesEager, 1);
-        let head = Carried { queue: space.queue(), tag: space.tag(), data, length: length as u64 };
+        let head = Carried { queue: space.queue(), tag: space.tag(), data, length: length as u32, number };
         port.dispatch(to, Outgoing::new(head, Body::None, notice), false);
     }
 }

@@ -1,8 +1,6 @@
 //! Eager messages: one kind for each queue; and two for those whose payload the link carries beside the packets.
 
-use super::codec::{
-    HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, queue_among,
-};
+use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue};
 use crate::operation::Queue;
 use tidegate_flow::PAYLOAD_BYTES;
 
@@ -99,7 +97,47 @@ pub(crate) struct Carried {
     pub(crate) tag: u64,
     pub(crate) data: Option<u64>,
     /// Bytes of payload.
-    pub(crate) length: u64,
+    pub(crate) length: u32,
+    /// What the sender's link wants told to the receiver's.
+    pub(crate) number: u32,
+}
+
+impl Carried {
+    /// The queue, if the number is one of this family's kinds.
+    #[inline]
+    pub(crate) fn queue_of(number: u8) -> Option<Queue> {
+        const TAGGED: u8 = MessageKind::CarriedTagged as u8;
+        const UNTAGGED: u8 = MessageKind::CarriedUntagged as u8;
+        match number {
+            TAGGED => Some(Queue::Tagged),
+            UNTAGGED => Some(Queue::Untagged),
+            _ => None,
+        }
+    }
+
+    /// Writes the whole message; returns its bytes and the number of its kind.
+    #[inline]
+    pub(crate) fn emit_payload(&self, payload: &mut [u8; PAYLOAD_BYTES]) -> (usize, u8) {
+        let mut writer = Writer::new(payload, 0);
+        self.emit(&mut writer);
+        (writer.end(), self.kind() as u8)
+    }
+
+    /// The whole message.
+    #[inline]
+    pub(crate) fn parse_payload(queue: Queue, payload: &[u8]) -> Option<Carried> {
+        let mut reader = Reader::new(payload)?;
+        let carried = Carried::read(queue, &mut reader)?;
+        (reader.length() == 0 && reader.rest().is_empty()).then_some(carried)
+    }
+
+    #[inline]
+    fn read(queue: Queue, reader: &mut Reader<'_>) -> Option<Carried> {
+        reader.allow(HAS_DATA | WIDE_DATA)?;
+        let tag = reader.word;
+        let (data, field) = (reader.data()?, reader.field()?);
+        Some(Carried { queue, tag, data, length: field as u32, number: (field >> 32) as u32 })
+    }
 }
 
 impl Head for Carried {
@@ -115,13 +153,10 @@ impl Head for Carried {
 
     fn emit(&self, writer: &mut Writer<'_>) {
         writer.with_data(self.tag, self.data, 0);
-        writer.field(self.length);
+        writer.field(u64::from(self.length) | u64::from(self.number) << 32);
     }
 
     fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
-        let queue = queue_among(kind, MessageKind::CarriedTagged, MessageKind::CarriedUntagged)?;
-        reader.allow(HAS_DATA | WIDE_DATA)?;
-        let tag = reader.word;
-        Some(Carried { queue, tag, data: reader.data()?, length: reader.field()? })
+        Carried::read(Self::queue_of(kind as u8)?, reader)
     }
 }

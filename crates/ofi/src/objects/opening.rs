@@ -44,6 +44,7 @@ impl Endpoint {
         let mut config = ShmConfig::new(flow.clone());
         config.bulk = settings.bulk;
         config.bounce_buffers = settings.bounce_buffers;
+        config.send_buffers = settings.send_buffers;
         config.spin = settings.spin;
         // An application that calls `fi_getname` before it binds queues may still bind one whose readers sleep.
         config.wakes = self.may_sleep() || self.receive_queue.get().is_none();

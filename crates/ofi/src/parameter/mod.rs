@@ -19,7 +19,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_link::fabric::Chunking;
 use tidegate_link::{
-    BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
+    BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, NAMES,
+    SEND_BUFFERS_MOST, SLOTS_PER_PEER_MOST,
 };
 use tidegate_message::flow::{
     BUFFER_BYTES_MOST, Buffers, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName,
@@ -63,6 +64,7 @@ pub struct Settings {
     pub bulk: BulkChoice,
     /// Bounce buffers per process.
     pub bounce_buffers: u32,
+    pub send_buffers: u32,
     /// How long messages are taken out of their senders' memories.
     pub chunks: ChunkSettings,
     /// Who makes progress.
@@ -238,6 +240,8 @@ impl Settings {
             bulk: choose(&BULK, get(&BULK), &BULKS)?,
             bounce_buffers: number(&BOUNCE_BUFFERS, get(&BOUNCE_BUFFERS), 0..=BOUNCE_BUFFERS_MOST)?
                 .unwrap_or(DEFAULT_BOUNCE_BUFFERS),
+            send_buffers: number(&SEND_BUFFERS, get(&SEND_BUFFERS), 0..=SEND_BUFFERS_MOST)?
+                .unwrap_or(DEFAULT_SEND_BUFFERS),
             chunks: ChunkSettings {
                 is_single: choose(&RENDEZVOUS, get(&RENDEZVOUS), &RENDEZVOUSES)?,
                 bytes: bytes_within(&CHUNK_SIZE, get(&CHUNK_SIZE), CHUNK_BYTES)?,
@@ -370,6 +374,7 @@ mod tests {
             ("rx_memory", "64 MB of it"),
             ("bulk", "fast"),
             ("bounce_buffers", "32769"),
+            ("send_buffers", "65537"),
             ("spin", "1.5"),
             ("progress", "auto"),
             ("rendezvous", "double"),

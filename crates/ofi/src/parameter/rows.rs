@@ -135,6 +135,13 @@ pub(super) const BOUNCE_BUFFERS: Parameter = Parameter {
     allowed: "a number of bounce buffers from 0 to 32768",
     help: "Bounce buffers of 32 KiB per process, through which long messages travel with FI_TIDEGATE_BULK auto and bounced",
 };
+pub(super) const SEND_BUFFERS: Parameter = Parameter {
+    name: "send_buffers",
+    default: "32",
+    allowed: "a number of send buffers from 0 to 65536",
+    help: "Send buffers of 16 KiB per process, in which messages of 97 bytes to 16 KiB lie on their way to processes of the same \
+           host; those that find none free, as with 0, go in packets or like long ones",
+};
 pub(super) const RENDEZVOUS: Parameter = Parameter {
     name: "rendezvous",
     default: "chunked",
@@ -221,7 +228,7 @@ pub(super) const PORTS: Parameter = Parameter {
     help: "The ports at which the network between hosts listens, one for each endpoint of a host: what a firewall has to let in",
 };
 
-pub(super) const TABLE: [&Parameter; 31] = [
+pub(super) const TABLE: [&Parameter; 32] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -241,6 +248,7 @@ pub(super) const TABLE: [&Parameter; 31] = [
     &PEERS,
     &BULK,
     &BOUNCE_BUFFERS,
+    &SEND_BUFFERS,
     &RENDEZVOUS,
     &CHUNK_SIZE,
     &CHUNKS_IN_FLIGHT,

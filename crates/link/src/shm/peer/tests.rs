@@ -21,6 +21,7 @@ impl Owned {
             is_locked: word(),
             posted: word(),
             changing: Changing {
+                copied: AtomicU64::new(0),
                 writing: word(),
                 next_free: word(),
                 claim: word(),

@@ -143,7 +143,7 @@ impl Carry for MemoryLink {
         if self.network.borrow().memory == Memory::Carried { CARRIED_MOST } else { 0 }
     }
 
-    fn carry(&mut self, peer: PeerId, message: &MemoryBuffer) -> bool {
+    fn carry(&mut self, peer: PeerId, message: &MemoryBuffer) -> Option<u32> {
         let (me, to) = (self.me, self.node(peer));
         let network = &mut *self.network.borrow_mut();
         let carried = &mut network.nodes[to].carried[me];
@@ -153,12 +153,24 @@ impl Carry for MemoryLink {
             message.read(0, &mut bytes);
             carried.push_back(bytes);
         }
-        has_room
+        has_room.then_some(0)
     }
 
-    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+    fn has_carried(&mut self, peer: PeerId, number: u32, length: usize) -> bool {
         let from = self.node(peer);
-        self.network.borrow_mut().nodes[self.me].carried[from].pop_front()
+        let next = self.network.borrow().nodes[self.me].carried[from].front().map(Vec::len);
+        number == 0 && next == Some(length)
+    }
+
+    fn copy_carried(&mut self, peer: PeerId, number: u32, length: usize, into: &mut MemoryBuffer) {
+        let message = self.take_carried(peer, number, length);
+        let fits = message.len().min(into.len());
+        into.write(0, &message[..fits]);
+    }
+
+    fn take_carried(&mut self, peer: PeerId, _: u32, _: usize) -> Vec<u8> {
+        let from = self.node(peer);
+        self.network.borrow_mut().nodes[self.me].carried[from].pop_front().expect("a message that has come")
     }
 }
 
