@@ -164,6 +164,18 @@ impl ShmLink {
         }
     }
 
+    /// An empty poll of another kind, which has been answered already: as [`idle`](Self::idle), but waits for nothing.
+    pub fn count_idle(&mut self) -> Idle {
+        match self.spin.step() {
+            Step::Linger | Step::Spin => Idle::Spin,
+            Step::Look => {
+                self.watch();
+                Idle::Spin
+            }
+            Step::Yield => self.yield_now(),
+        }
+    }
+
     /// Waits a little for a packet, if the processor is ours; never gives it away. Returns whether one has come.
     pub fn linger(&mut self) -> bool {
         self.spin.may_linger() && self.look_longer()

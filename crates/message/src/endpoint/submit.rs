@@ -30,12 +30,12 @@ impl<L: Link> Endpoint<L> {
             return self.send_without_taken_room(peer, send);
         }
         let mut step = self.port.send_short(peer, space, data, &buffer);
-        if step.is_none() {
-            step = self.port.send_carried(peer, space, data, &buffer);
-        }
         if step != Some(Step::Sent) {
-            let send = Send { to, space, buffer, data, context, inject, delivery, report };
-            return self.send_not_short(peer, send, step);
+            step = step.or_else(|| self.port.send_carried(peer, space, data, &buffer));
+            if step != Some(Step::Sent) {
+                let send = Send { to, space, buffer, data, context, inject, delivery, report };
+                return self.send_not_short(peer, send, step);
+            }
         }
         // `flush_control` can have found one loss: a peer that takes no control packets. Progress handles it.
         self.port.end_short(context, space, length, report);

@@ -6,13 +6,28 @@ use crate::assembly::{Sink, write_clipped};
 use crate::envelope::Envelope;
 use crate::link::Link;
 use crate::malformed::{Handled, Malformed};
-use crate::matching::{Matched, Stored};
+use crate::matching::{Matched, Stored, Whole};
 use crate::memory::Memory;
 use crate::operation::{Queue, Target};
 use crate::payload::Payload;
 use crate::port::Port;
 use crate::wire::{Carried, Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
+
+/// A message that the link has carried.
+struct CarriedBy<'a, L> {
+    link: &'a mut L,
+    from: PeerId,
+    number: u32,
+    length: usize,
+}
+
+impl<L: Link> Whole<L::Buffer> for CarriedBy<'_, L> {
+    #[inline(always)]
+    fn copy_to(self, into: &mut L::Buffer) {
+        self.link.copy_carried(self.from, self.number, self.length, into);
+    }
+}
 
 impl<L: Link> Inbound<L> {
     /// The first packet of an eager message, or all of it.
@@ -35,7 +50,7 @@ impl<L: Link> Inbound<L> {
         // Mostly it is whole, and the first receive accepts it.
         if rest.len() == length
             && !head.was_dropped
-            && let Some(filled) = self.matching.of(queue).fill_first(&envelope, |buffer| write_clipped(buffer, 0, rest))
+            && let Some(filled) = self.matching.of(queue).fill_first(&envelope, rest)
         {
             // So much of the window may be free again that its sender is to be told.
             let is_to_update = admitted.pass();
@@ -102,9 +117,8 @@ impl<L: Link> Inbound<L> {
         let cost = Memory::<L::Buffer>::eager_cost(length);
         let admitted = self.windows.admit(from, cost, port.egress.returning(from))?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
-        let link = &mut port.link;
-        let fill = |buffer: &mut L::Buffer| link.copy_carried(from, number, length, buffer);
-        if let Some(filled) = self.matching.of(queue).fill_first(&envelope, fill) {
+        let carried = CarriedBy { link: &mut port.link, from, number, length };
+        if let Some(filled) = self.matching.of(queue).fill_first(&envelope, carried) {
             let is_to_update = admitted.pass();
             self.report_filled(port, filled, &envelope, queue);
             if is_to_update {

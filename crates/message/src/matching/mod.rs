@@ -10,7 +10,7 @@ use crate::link::Buffer;
 use crate::operation::{Context, Queue, Target};
 
 pub(crate) use message::{Active, Matched, RemoteSend, Stored, TakenBack, Unexpected};
-pub(crate) use queue::{Filled, MatchQueue};
+pub(crate) use queue::{Filled, MatchQueue, Whole};
 
 /// The matching of an endpoint.
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 use super::message::{Active, Stored, TakenBack, Unexpected};
 use super::posted::{Place, Posted, PostedReceives};
 use super::unexpected::UnexpectedMessages;
+use crate::assembly::write_clipped;
 use crate::collections::list::Position;
 use crate::collections::slab::Slab;
 use crate::envelope::{Envelope, Number, Pattern};
@@ -28,6 +29,20 @@ struct MultiBuffer<B> {
     in_flight: usize,
     /// No longer posted: goes back to the application with the last message in flight.
     retired: bool,
+}
+
+/// The payload of a message that has come whole. A type of its own has its `copy_to` inlined wherever it is called, which
+/// closures have not.
+pub(crate) trait Whole<B> {
+    /// Copies it into a buffer, as much as fits.
+    fn copy_to(self, into: &mut B);
+}
+
+impl<B: Buffer> Whole<B> for &[u8] {
+    #[inline(always)]
+    fn copy_to(self, into: &mut B) {
+        write_clipped(into, 0, self);
+    }
 }
 
 /// A receive that is over: its message lies in its buffer.
@@ -91,17 +106,17 @@ impl<B: Buffer> MatchQueue<B> {
         self.posted.push(|| Posted::new(number, pattern, context, report, place))
     }
 
-    /// Lets `fill` put a message that arrives whole into the first posted receive, if that accepts it and takes no other: nearly
+    /// Puts a message that arrives whole into the first posted receive, if that accepts it and takes no other: nearly
     /// always so. Returns the receive's room, its context, and whether to report. `None`: [`accept`](Self::accept)
     /// tells.
     #[inline(always)]
-    pub(crate) fn fill_first(&mut self, envelope: &Envelope, fill: impl FnOnce(&mut B)) -> Option<Filled> {
+    pub(crate) fn fill_first(&mut self, envelope: &Envelope, payload: impl Whole<B>) -> Option<Filled> {
         let posted = self.posted.first_mut()?;
         let Place::Single(buffer) = &mut posted.place else { return None };
         if !posted.pattern.accepts(envelope.source, envelope.tag) {
             return None;
         }
-        fill(buffer);
+        payload.copy_to(buffer);
         let filled = Filled { room: buffer.len(), context: posted.context, report: posted.report };
         self.posted.drop_first();
         Some(filled)

@@ -72,6 +72,8 @@ pub struct State {
     pub awaited: bool,
     /// The last poll has found nothing.
     pub was_empty: bool,
+    /// The processor is to be given away before an error is read: it says that a peek, one of many, was in vain.
+    pub gives_way: bool,
 }
 
 impl CompletionQueue {
@@ -91,6 +93,7 @@ impl CompletionQueue {
             sleepers: Sleepers::default(),
             awaited: false,
             was_empty: false,
+            gives_way: false,
         };
         let (fid, signaled, state) = (Fid::new(fid), AtomicBool::new(false), Guarded::new(state));
         CompletionQueue { fid, domain, entry_bytes, wait, signaled, state }

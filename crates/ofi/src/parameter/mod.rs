@@ -64,6 +64,7 @@ pub struct Settings {
     pub bulk: BulkChoice,
     /// Bounce buffers per process.
     pub bounce_buffers: u32,
+    /// Send buffers of a process.
     pub send_buffers: u32,
     /// How long messages are taken out of their senders' memories.
     pub chunks: ChunkSettings,

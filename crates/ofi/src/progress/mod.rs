@@ -296,7 +296,7 @@ impl Endpoint {
             .is_some_and(|bound| !bound.queue.state.get(entered).completions.has_room_for_unsolicited())
     }
 
-    /// Reports what has ended. Returns whether anything has.
+    /// Reports what has ended. Returns whether anything has, other than peeks in vain.
     #[inline(never)]
     pub fn report_all(&self, entered: &mut Entered) -> bool {
         let mut told = 0;
@@ -305,10 +305,7 @@ impl Endpoint {
             let Some((event, source)) = active.plain_event(told) else {
                 let is_all = told == active.engine.completions().len();
                 active.engine.forget_completions(told);
-                if !is_all {
-                    self.report_others(entered);
-                }
-                return told > 0 || !is_all;
+                return !is_all && self.report_others(entered) || told > 0;
             };
             self.report_event(event, source, entered);
             told += 1;
@@ -350,13 +347,16 @@ impl Endpoint {
     }
 
     /// Reports the rest, which begins with what is no plain success: a failure, a write of a peer, a part of a
-    /// multi-receive, a claim.
+    /// multi-receive, a claim. Returns whether any is more than a peek in vain.
     #[cold]
-    fn report_others(&self, entered: &mut Entered) {
+    fn report_others(&self, entered: &mut Entered) -> bool {
+        let mut any = false;
         while let Some(active) = &mut self.state.get(entered).active {
             let Some(completion) = active.engine.poll_completion() else { break };
+            any |= completion.result != Err(Failure::NoMessage);
             self.report_other(completion, entered);
         }
+        any
     }
 
     /// Reports what may be no plain success.
@@ -400,8 +400,10 @@ impl Endpoint {
     fn report_failure(&self, completion: Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
         let number = active.note_end(&completion);
-        if completion.result == Err(Failure::NoMessage) {
-            // A peek in vain is an idle poll to a program that does nothing else.
+        // A peek in vain is an empty poll, and to a program that does nothing else the only one.
+        let is_in_vain = completion.result == Err(Failure::NoMessage);
+        let gives_way = is_in_vain && active.engine.link_mut().first().count_idle() == Idle::Yield;
+        if is_in_vain {
             active.observe_idle();
         }
         let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
@@ -416,6 +418,7 @@ impl Endpoint {
         let failed = Failed { entry, reason: Reason::of_failure(failure, completion.length) };
         failed.log();
         let Some(bound) = self.queue_for(kind) else { return };
+        bound.queue.state.get(entered).gives_way |= gives_way;
         if self.domain.settings.trace.is_some() {
             bound.queue.state.get(entered).unread.push_error(number);
         }

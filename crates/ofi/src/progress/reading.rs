@@ -71,7 +71,8 @@ impl CompletionQueue {
                     }
                 }
                 // SAFETY: promised by the caller.
-                let found = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) }?;
+                let taken = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) };
+                let found = taken.map_err(|error| self.before_error(error, entered))?;
                 Ok(self.deliver::<R>(found, entered))
             })
         })
@@ -190,6 +191,15 @@ impl CompletionQueue {
             moved |= unsafe { &*endpoint }.progress(entered);
         }
         moved
+    }
+
+    /// An error is to be read, if the processor is not to be given away before.
+    #[cold]
+    fn before_error(&self, error: Errno, entered: &mut Entered) -> Errno {
+        match std::mem::take(&mut self.state.get(entered).gives_way) {
+            true => YIELD,
+            false => error,
+        }
     }
 
     /// The bound endpoints wait a little, until something has come to one of them.
