@@ -20,7 +20,7 @@ from harness.mpi import Fabric, Mpi  # noqa: E402
 from harness.paths import PROVIDER, ROOT  # noqa: E402
 
 PROGRAMS = ROOT / "tests" / "programs"
-SMALLEST = {"SLOTS": 2, "CREDIT_SLOTS": 1}
+SMALLEST = {"SLOTS": 2, "CREDIT_SLOTS": 1, "SEND_BUFFERS": 0}
 """The smallest mailbox that the configuration allows: one slot for data and one for credits per peer."""
 POSTED = {
     **{f"{scheme}-{buffers}": {"SCHEME": scheme, "BUFFERS": buffers} for scheme in ("rnr", "preposted", "growing") for buffers in (100, 10, 1)},

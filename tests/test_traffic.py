@@ -35,7 +35,8 @@ WAYS: dict[str, tuple[int, dict]] = {
     "small-chunks": (MIDDLE, {"CHUNK_SIZE": "4k"}),
     "auto": (LARGE, {}),
     "bounced": (LARGE, {"BULK": "bounced"}),
-    "mailbox": (LARGE, {"BULK": "mailbox"}),
+    "mailbox": (LARGE, {"BULK": "mailbox", "SEND_BUFFERS": 0}),
+    "packets": (SMALL, {"SEND_BUFFERS": 0}),
 }
 """How long messages travel: the largest one, and the settings."""
 AMOUNTS = {SMALL: ("4", "40"), MIDDLE: ("3", "20"), LARGE: ("2", "12")}

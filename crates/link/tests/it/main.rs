@@ -6,6 +6,7 @@
 mod support;
 
 mod bulk;
+mod carried;
 mod forks;
 mod hindrances;
 mod killed_writers;

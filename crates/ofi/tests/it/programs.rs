@@ -122,6 +122,11 @@ fn remote_memory_without_direct_access() {
 }
 
 #[test]
+fn peeks_in_vain_give_the_processor_away() {
+    run("peeking", &[("FI_TIDEGATE_SPIN", "8")]);
+}
+
+#[test]
 fn sleepers_are_woken() {
     run("waiting", &[]);
 }

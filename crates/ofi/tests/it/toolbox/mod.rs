@@ -102,7 +102,7 @@ pub fn run(program: &str, settings: &[(&str, &str)]) {
     assert!(left.is_empty(), "{program} left segments behind: {left:?}");
 }
 
-/// `call`: a program of `tests/c`, and its arguments.
+/// `call`: a program of `tests/c`, and its arguments. Where long messages go packet by packet, shorter ones do, too.
 pub fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
     let mut words = call.split(' ');
     let program = words.next().unwrap_or_default();
@@ -112,6 +112,7 @@ pub fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
         .env("FI_PROVIDER_PATH", provider_folder(&folder))
         .env("FI_PROVIDER", "tidegate")
         .env("TEST_SECONDS", "300")
+        .envs(settings.contains(&("FI_TIDEGATE_BULK", "mailbox")).then_some(("FI_TIDEGATE_SEND_BUFFERS", "0")))
         .envs(settings.iter().copied())
         .output()
         .unwrap()

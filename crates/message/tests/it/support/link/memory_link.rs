@@ -139,6 +139,15 @@ impl Bounce for MemoryLink {
 }
 
 impl Carry for MemoryLink {
+    fn is_better_carried(&self, _: PeerId, length: usize) -> bool {
+        self.network.borrow().memory == Memory::Carried && (CARRIED_LEAST..=CARRIED_MOST).contains(&length)
+    }
+
+    fn take_back_carried(&mut self, peer: PeerId) {
+        let (me, to) = (self.me, self.node(peer));
+        self.network.borrow_mut().nodes[to].carried[me].pop_back();
+    }
+
     fn carries_most(&mut self, _: PeerId) -> usize {
         if self.network.borrow().memory == Memory::Carried { CARRIED_MOST } else { 0 }
     }
