@@ -133,6 +133,9 @@ impl<L: Link> Rma<L> {
         port.egress.attention.begin();
         let key = self.operations.begin(operation.with_destination(Some(whole)));
         let mut buffer = read.buffer;
+        if may_be_direct && read.from.len() > 1 && self.read_at_once(port, key, &mut buffer, &read.from) {
+            return self.end_part(port, key, Status::Success);
+        }
         let mut offset = 0;
         for &(target, bytes) in &read.from {
             let bytes = clip(bytes, length - offset);
@@ -140,6 +143,36 @@ impl<L: Link> Rma<L> {
             offset += bytes;
         }
         self.end_part(port, key, Status::Success);
+    }
+
+    /// Reads all the places of an operation in one transfer, if each can be reached directly: a system call for each
+    /// would take most of the time, where they are short. `false`: nothing has begun.
+    fn read_at_once(
+        &mut self,
+        port: &mut Port<L>,
+        key: Key,
+        buffer: &mut L::Buffer,
+        from: &[(RemoteTarget, u64)],
+    ) -> bool {
+        let mut left = buffer.len();
+        let mut there = Vec::with_capacity(from.len());
+        let mut peers = from.iter().map(|(target, _)| target.to);
+        let Some(Target::Peer(peer)) = peers.next().filter(|first| peers.all(|other| other == *first)) else {
+            return false;
+        };
+        for &(target, bytes) in from {
+            let bytes = clip(bytes, left);
+            left -= bytes;
+            match self.direct_memory(port, peer, target, bytes, Access::Read) {
+                Some(place) => there.push(place),
+                None => return false,
+            }
+        }
+        let bytes = buffer.len() - left;
+        let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
+        let mut whole = buffer.slice(0, bytes);
+        let status = port.link.read_peer(transfer, peer, &there, &mut whole, 0);
+        self.has_begun(port, key, transfer, status)
     }
 
     fn read_part(
