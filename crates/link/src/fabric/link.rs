@@ -246,7 +246,12 @@ impl<N: Network> Carry for FabricLink<N> {
     }
 
     fn has_carried(&mut self, peer: PeerId, _: u32, length: usize) -> bool {
-        self.protocol.carried_length(peer) == Some(length)
+        let next = self.protocol.carried_length(peer);
+        if next.is_some_and(|next| next != length) {
+            // Its packet has come, and says something else: it is over.
+            self.protocol.take_carried(peer);
+        }
+        next == Some(length)
     }
 
     fn copy_carried(&mut self, peer: PeerId, _: u32, _: usize, into: &mut IoBuffer) {

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, PeerId, ReceiverResource};
-use tidegate_message::{Access, Buffer, Fill, Span, WriteError};
+use tidegate_message::{Access, Fill, Span, WriteError};
 
 /// What stays the same for all connections of an endpoint.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct Connection {
     place: PeerId,
     /// How many messages we have copied out of the peer's send buffers.
     copied: u64,
+    /// We have told the peer that we write no more.
+    is_over: bool,
     /// Last, so that it outlives what points into it.
     segment: PeerSegment,
 }
@@ -66,7 +68,7 @@ impl Connection {
             writer = writer.taking(taker);
         }
         let wakes = segment.header().wakes.load(Ordering::Relaxed) != 0;
-        Ok((Connection { writer, wakes, memory, place, copied: 0, segment }, obstacle))
+        Ok((Connection { writer, wakes, memory, place, copied: 0, is_over: false, segment }, obstacle))
     }
 
     /// Publishes packets that `fill` fills in turn; returns how many slots, and whether the peer waits to be woken.
@@ -132,7 +134,8 @@ impl Connection {
     }
 
     /// Tells the peer, as the last thing, that we will write no more: because we close, or because we cannot go on.
-    pub fn leave(&self, orderly: bool) {
+    pub fn leave(&mut self, orderly: bool) {
+        self.is_over = true;
         self.table().mark_ended(self.place, orderly);
     }
 
@@ -156,11 +159,13 @@ impl Connection {
     /// `into` has no room are left out.
     #[inline]
     pub fn copy_sent(&mut self, buffer: usize, into: &mut IoBuffer, length: usize) {
-        let fits = length.min(into.len());
         // SAFETY: used here and now.
-        unsafe { self.segment.send_buffers() }.drain(buffer, into, 0, fits);
-        self.copied += 1;
-        self.table().set_copied(self.place, self.copied);
+        unsafe { self.segment.send_buffers() }.drain(buffer, into, length);
+        // After the end our place there may be another's.
+        if !self.is_over {
+            self.copied += 1;
+            self.table().set_copied(self.place, self.copied);
+        }
     }
 
     /// Looks up a region that the peer has published.

@@ -274,6 +274,32 @@ impl ShmLink {
         why
     }
 
+    #[inline]
+    fn put_into_send_buffer(&mut self, peer: PeerId, message: &IoBuffer) -> Option<u32> {
+        // Who is connected to us has mapped our segment, and keeps it until it has retrieved our last packet.
+        let known = self.peers.get_mut(peer.0 as usize).filter(|known| known.connection.is_some())?;
+        if self.table.state(peer) != State::Connected {
+            return None;
+        }
+        let (segment, table) = (&self.segment, &self.table);
+        let make = |bytes| segment.allocate_send_buffers(bytes).is_ok();
+        let in_use = known.sending.get_or_insert_default();
+        self.send_buffers.put(peer, in_use, || table.copied(peer), message, make)
+    }
+
+    /// No send buffer is free: takes back what peers have copied, whoever they are.
+    #[cold]
+    #[inline(never)]
+    fn look_who_has_copied(&mut self) {
+        for holder in self.send_buffers.holders().to_vec() {
+            let known = self.peers.get_mut(holder.0 as usize);
+            if let Some(in_use) = known.and_then(|known| known.sending.as_mut()) {
+                self.send_buffers.take_back_of(holder, in_use, self.table.copied(holder));
+            }
+        }
+        self.send_buffers.end_look();
+    }
+
     /// Raises the mark of most slots in use: those still to be retrieved, and the one just retrieved.
     #[cold]
     fn sample_fill(&mut self) {
@@ -299,22 +325,18 @@ impl Carry for ShmLink {
 
     #[inline]
     fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> Option<u32> {
-        // Who is connected to us has mapped our segment, and keeps it until it has retrieved our last packet.
-        let known = self.peers.get_mut(peer.0 as usize).filter(|known| known.connection.is_some())?;
-        if self.table.state(peer) != State::Connected {
-            return None;
+        let put = self.put_into_send_buffer(peer, message);
+        if put.is_some() || !self.send_buffers.are_all_used() {
+            return put;
         }
-        let segment = &self.segment;
-        let make = |bytes| segment.allocate_send_buffers(bytes).is_ok();
-        let in_use = known.sending.get_or_insert_default();
-        let table = &self.table;
-        self.send_buffers.put(in_use, || table.copied(peer), message, make)
+        self.look_who_has_copied();
+        self.put_into_send_buffer(peer, message)
     }
 
     fn take_back_carried(&mut self, peer: PeerId) {
         let known = self.peers.get_mut(peer.0 as usize);
         if let Some(in_use) = known.and_then(|known| known.sending.as_mut()) {
-            self.send_buffers.take_last_back(in_use);
+            self.send_buffers.take_last_back(peer, in_use);
         }
     }
 

@@ -7,7 +7,7 @@ use super::mailbox::{Mailbox, Pointers, PoolWords, Slot, SlotPoolWords};
 use super::memory_map::{self, Mapping, Shared};
 use super::peer::{Entry, Memory, Parts, Places, Table};
 use super::region::{Place, REGIONS, Regions};
-use super::send_buffers::SEND_BUFFER_BYTES;
+use super::send_buffers::{SEND_BUFFER_BYTES, SentArea};
 use super::sync::Alone;
 use super::wake::WakeName;
 use std::fs::File;
@@ -92,7 +92,8 @@ pub(super) struct Layout {
     pub(super) slots: usize,
     pub(super) bounce_buffers: usize,
     pub(super) send_buffers: usize,
-    /// Where the send buffers begin.
+    /// Where the owner shows how much it has made of each send buffer, and where these begin.
+    pub(super) made_at: usize,
     pub(super) send_buffers_at: usize,
     /// Where the shared part begins; what follows counts from there.
     pub(super) shared_at: usize,
@@ -116,7 +117,8 @@ impl Layout {
         let [peers, slots] = [peers, slots].map(usize::try_from);
         let (peers, slots) = (peers.ok()?, slots.ok()?);
         let (bounce_buffers, send_buffers) = (bounce_buffers as usize, send_buffers as usize);
-        let send_buffers_at = BOUNCE_BUFFERS_AT + bounce_buffers * BOUNCE_BUFFER_BYTES;
+        let made_at = BOUNCE_BUFFERS_AT + bounce_buffers * BOUNCE_BUFFER_BYTES;
+        let send_buffers_at = made_at + (send_buffers * size_of::<AtomicU32>()).next_multiple_of(PAGE);
         let shared_at = send_buffers_at + send_buffers * SEND_BUFFER_BYTES;
         // A bucket of the index is to lie in one page.
         let index_at = (PEERS_AT + peers * size_of::<Entry>()).next_multiple_of(index_bytes(peers).min(PAGE));
@@ -129,12 +131,18 @@ impl Layout {
             slots,
             bounce_buffers,
             send_buffers,
+            made_at,
             send_buffers_at,
             shared_at,
             index_at,
             slots_at,
             shared_bytes,
         })
+    }
+
+    /// Bytes of the send buffers, which few may ever have.
+    pub(super) fn send_buffer_bytes(&self) -> usize {
+        self.shared_at - self.made_at
     }
 
     /// Bytes of the file.
@@ -245,10 +253,16 @@ impl View {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    pub(super) unsafe fn send_buffers(&self) -> BufferArea {
-        let words = self.layout.send_buffers * SEND_BUFFER_BYTES / 8;
+    pub(super) unsafe fn send_buffers(&self) -> SentArea {
+        let Layout { send_buffers, made_at, send_buffers_at, .. } = self.layout;
+        let words = self.shown.slice::<AtomicU64>(send_buffers_at, send_buffers * SEND_BUFFER_BYTES / 8);
         // SAFETY: valid as long as the mapping.
-        unsafe { BufferArea::new(self.shown.slice::<AtomicU64>(self.layout.send_buffers_at, words), SEND_BUFFER_BYTES) }
+        unsafe {
+            SentArea::new(
+                BufferArea::new(words, SEND_BUFFER_BYTES),
+                self.shown.slice::<AtomicU32>(made_at, send_buffers),
+            )
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The segment of a peer, as those who write to it map it.
 
 use super::address::Address;
-use super::bounce::BufferArea;
 use super::error::{LinkError, is_shortage};
 use super::layout::{BOUNCE_BUFFERS_AT, Header, Layout, MAGIC, PAGE, Signals, View};
 use super::life::{self, Fate, Here, Rights};
@@ -11,6 +10,7 @@ use super::mailbox::{Mailbox, PoolWords, SlotPoolWords};
 use super::memory_map::{Access, Mapping};
 use super::peer::{State, Table};
 use super::region::Ticket;
+use super::send_buffers::SentArea;
 use super::settings::Settings;
 use crate::memory::IoBuffer;
 use std::io;
@@ -178,7 +178,7 @@ impl PeerSegment {
     /// # Safety
     /// As for [`table`](Self::table).
     #[inline]
-    pub unsafe fn send_buffers(&self) -> BufferArea {
+    pub unsafe fn send_buffers(&self) -> SentArea {
         // SAFETY: handed on to the caller.
         unsafe { self.view.send_buffers() }
     }

@@ -19,7 +19,7 @@ use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
 use super::reclaiming::{Effort, clear_away};
 use super::region::Regions;
-use super::send_buffers::SEND_BUFFER_BYTES;
+use super::send_buffers::SentArea;
 use super::settings::Settings;
 use crate::files::OPEN_FLAGS;
 use crate::secret::{Secret, random};
@@ -196,7 +196,7 @@ impl OwnSegment {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    pub unsafe fn send_buffers(&self) -> BufferArea {
+    pub unsafe fn send_buffers(&self) -> SentArea {
         // SAFETY: handed on to the caller.
         unsafe { self.view.send_buffers() }
     }
@@ -219,7 +219,7 @@ impl OwnSegment {
 
     /// Bytes of the send buffers, of which few may be there.
     fn send_buffer_bytes(&self) -> u64 {
-        (self.view.layout.send_buffers * SEND_BUFFER_BYTES) as u64
+        self.view.layout.send_buffer_bytes() as u64
     }
 
     /// Bytes of the mailbox.
@@ -278,7 +278,7 @@ fn is_full(error: &io::Error) -> bool {
 
 /// `by`: the parameter by which the mailbox is made smaller.
 fn no_space(directory: &Path, (layout, by): (&Layout, &'static str), error: io::Error) -> LinkError {
-    let needed = layout.total() as u64;
+    let needed = (layout.total() - layout.send_buffer_bytes()) as u64;
     if !is_full(&error) {
         return LinkError::system(format!("allocating {needed} bytes in {}", directory.display()), error);
     }

@@ -6,15 +6,21 @@
 //!
 //! They belong to the sender, are taken last in first out, so that those in use stay in caches, and their memory is
 //! allocated page by page when it is first needed. One peer has half of them at most, so that one that looks at nothing
-//! leaves some to the others; who finds none goes the way that it would have gone without.
+//! leaves some to the others; who finds none goes the way that it would have gone without. A peer's count is looked at
+//! when something is sent to it, and everybody's when none is free.
 //!
-//! As with bounce buffers, a peer that breaks the rules garbles the data of its own messages, nothing else.
+//! As with the mailbox, a peer that breaks the rules garbles messages: its own, by copying late, and those of others, if
+//! it writes counts that are not its own. A buffer that is not there, or not so large, it names in vain: the owner shows
+//! how much of each it has made ([`SentArea`]).
 
 use super::bounce::BufferArea;
 use super::filling::Filling;
 use crate::memory::IoBuffer;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tidegate_flow::PeerId;
 use tidegate_message::Buffer;
 
 /// Bytes of a send buffer.
@@ -33,14 +39,57 @@ pub(crate) fn is_worth(length: usize) -> bool {
     (WORTH_FROM..=SEND_BUFFER_BYTES).contains(&length)
 }
 
+/// After a look at everybody's count that gave nothing back, and after memory could not be had, so many messages go
+/// another way before that is tried again.
+const PAUSE: u32 = 64;
+
+/// The send buffers of a segment, and how much of each there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentArea {
+    area: BufferArea,
+    /// Bytes that the owner has made of each.
+    made: NonNull<[AtomicU32]>,
+}
+
+impl SentArea {
+    /// # Safety
+    /// The memory must stay mapped as long as the value or a copy of it is used.
+    pub unsafe fn new(area: BufferArea, made: NonNull<[AtomicU32]>) -> Self {
+        SentArea { area, made }
+    }
+
+    fn made(&self) -> &[AtomicU32] {
+        // SAFETY: valid by the promise made to `new`.
+        unsafe { self.made.as_ref() }
+    }
+
+    /// Whether there is a buffer of this number, and so many bytes of it.
+    #[inline]
+    pub fn holds(&self, buffer: usize, length: usize) -> bool {
+        let made = self.made().get(buffer).map_or(0, |made| made.load(Ordering::Acquire) as usize);
+        length <= made && self.area.holds(buffer, length)
+    }
+
+    /// Copies the first bytes of a buffer, as many as `into` has; see [`BufferArea::drain`].
+    #[inline]
+    pub fn drain(&self, buffer: usize, into: &mut IoBuffer, length: usize) -> bool {
+        self.area.drain(buffer, into, 0, length.min(into.len()))
+    }
+}
+
 /// Our send buffers.
 #[derive(Debug)]
 pub(crate) struct SendBuffers {
-    area: BufferArea,
+    sent: SentArea,
     /// Those that have been used before, the last that became free last.
     free: Vec<u32>,
-    /// How much of each is there, of those that have ever been used.
-    made: Vec<u16>,
+    /// From this one on none has ever been used.
+    unused: u32,
+    /// Who has any, in no order.
+    holders: Vec<PeerId>,
+    /// Messages until somebody may be asked again who has copied nothing, and until memory may be.
+    without_news: u32,
+    without_memory: u32,
 }
 
 /// Those that hold messages to one peer.
@@ -54,23 +103,29 @@ pub(crate) struct InUse {
 }
 
 impl SendBuffers {
-    pub fn new(area: BufferArea) -> Self {
-        SendBuffers { area, free: Vec::new(), made: Vec::new() }
+    pub fn new(sent: SentArea) -> Self {
+        SendBuffers { sent, free: Vec::new(), unused: 0, holders: Vec::new(), without_news: 0, without_memory: 0 }
+    }
+
+    fn count(&self) -> usize {
+        self.sent.area.count()
     }
 
     /// Copies a message into a buffer, for the peer to which those `in_use` belong. `copied`: the peer's count. `make`:
     /// makes these bytes of the area be there. `None`: there is no buffer for it.
     pub fn put(
         &mut self,
+        peer: PeerId,
         in_use: &mut InUse,
         copied: impl FnOnce() -> u64,
         message: &IoBuffer,
         make: impl FnOnce(Range<usize>) -> bool,
     ) -> Option<u32> {
-        let length = message.len();
-        if in_use.buffers.len() >= UNCOUNTED_MOST {
+        let (length, most) = (message.len(), self.count() / 2);
+        if in_use.buffers.len() >= UNCOUNTED_MOST.min(most) {
             self.take_back(in_use, copied());
-            if in_use.buffers.len() >= self.area.count() / 2 {
+            self.note_holder(peer, in_use);
+            if in_use.buffers.len() >= most {
                 return None;
             }
         }
@@ -78,34 +133,60 @@ impl SendBuffers {
             Some(buffer) => buffer,
             None => self.one_more()?,
         };
-        if usize::from(self.made[buffer as usize]) < length && !self.make(buffer, length, make) {
+        if (self.sent.made()[buffer as usize].load(Ordering::Relaxed) as usize) < length
+            && !self.make(buffer, length, make)
+        {
             self.free.push(buffer);
             return None;
         }
-        self.area.fill(&mut in_use.filling, buffer as usize, message, 0, length);
+        self.sent.area.fill(&mut in_use.filling, buffer as usize, message, 0, length);
+        if in_use.buffers.is_empty() {
+            self.holders.push(peer);
+        }
         in_use.buffers.push_back(buffer);
         Some(buffer)
     }
 
     #[cold]
     fn one_more(&mut self) -> Option<u32> {
-        let buffer = self.made.len();
-        (buffer < self.area.count()).then(|| {
-            self.made.push(0);
-            buffer as u32
+        let buffer = self.unused;
+        ((buffer as usize) < self.count()).then(|| {
+            self.unused += 1;
+            buffer
         })
     }
 
     /// Makes as much of a buffer be there as a message of this length needs.
     #[cold]
     fn make(&mut self, buffer: u32, length: usize, make: impl FnOnce(Range<usize>) -> bool) -> bool {
-        let (start, made) = (buffer as usize * SEND_BUFFER_BYTES, &mut self.made[buffer as usize]);
+        if !is_over(&mut self.without_memory) {
+            return false;
+        }
+        let (start, made) = (buffer as usize * SEND_BUFFER_BYTES, &self.sent.made()[buffer as usize]);
         let wanted = length.next_multiple_of(PAGE);
-        let is_made = make(start + usize::from(*made)..start + wanted);
-        if is_made {
-            *made = wanted as u16;
+        let is_made = make(start + made.load(Ordering::Relaxed) as usize..start + wanted);
+        match is_made {
+            true => made.store(wanted as u32, Ordering::Release),
+            false => self.without_memory = PAUSE,
         }
         is_made
+    }
+
+    /// Whether none is left, and it is worth a look at everybody's count.
+    pub fn are_all_used(&mut self) -> bool {
+        self.free.is_empty() && self.unused as usize >= self.count() && is_over(&mut self.without_news)
+    }
+
+    /// Who has any.
+    pub fn holders(&self) -> &[PeerId] {
+        &self.holders
+    }
+
+    /// A look at everybody's count is over.
+    pub fn end_look(&mut self) {
+        if self.free.is_empty() {
+            self.without_news = PAUSE;
+        }
     }
 
     /// Takes back what a peer has copied by its own count, which anybody may have written.
@@ -115,31 +196,63 @@ impl SendBuffers {
         self.free.extend(in_use.buffers.drain(..copied as usize));
     }
 
+    /// The same in a look at everybody's.
+    pub fn take_back_of(&mut self, peer: PeerId, in_use: &mut InUse, count: u64) {
+        self.take_back(in_use, count);
+        self.note_holder(peer, in_use);
+    }
+
+    fn note_holder(&mut self, peer: PeerId, in_use: &InUse) {
+        if in_use.buffers.is_empty() {
+            self.holders.retain(|holder| *holder != peer);
+        }
+    }
+
     /// Takes back the one that was put last, which nobody was told of.
-    pub fn take_last_back(&mut self, in_use: &mut InUse) {
+    pub fn take_last_back(&mut self, peer: PeerId, in_use: &mut InUse) {
         self.free.extend(in_use.buffers.pop_back());
+        self.note_holder(peer, in_use);
     }
 
     /// Takes back all of a peer that copies no more.
-    pub fn take_all_back(&mut self, in_use: InUse) {
+    pub fn take_all_back(&mut self, peer: PeerId, in_use: InUse) {
         self.free.extend(in_use.buffers);
+        self.holders.retain(|holder| *holder != peer);
     }
+}
+
+/// One message more of a pause: whether it is over.
+fn is_over(pause: &mut u32) -> bool {
+    *pause = pause.saturating_sub(1);
+    *pause == 0
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::ptr::NonNull;
     use std::sync::atomic::AtomicU64;
 
-    /// Memory for so many buffers.
-    fn memory(buffers: usize) -> Vec<AtomicU64> {
-        (0..buffers * SEND_BUFFER_BYTES / 8).map(|_| AtomicU64::new(0)).collect()
+    const ONE: PeerId = PeerId(1);
+    const OTHER: PeerId = PeerId(2);
+
+    /// Memory of so many buffers.
+    struct Memory {
+        words: Vec<AtomicU64>,
+        made: Vec<AtomicU32>,
     }
 
-    fn buffers(memory: &[AtomicU64]) -> SendBuffers {
+    fn memory(buffers: usize) -> Memory {
+        Memory {
+            words: (0..buffers * SEND_BUFFER_BYTES / 8).map(|_| AtomicU64::new(0)).collect(),
+            made: (0..buffers).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    fn buffers(memory: &Memory) -> SendBuffers {
         // SAFETY: every test keeps the memory until it needs the buffers no more.
-        SendBuffers::new(unsafe { BufferArea::new(NonNull::from(memory), SEND_BUFFER_BYTES) })
+        let area = unsafe { BufferArea::new(NonNull::from(&*memory.words), SEND_BUFFER_BYTES) };
+        // SAFETY: as above.
+        SendBuffers::new(unsafe { SentArea::new(area, NonNull::from(&*memory.made)) })
     }
 
     /// A message of so many bytes, each of this value.
@@ -156,18 +269,19 @@ mod tests {
         let mut held = Vec::new();
         for value in 0..8 {
             let message = message(&mut bytes, 200, value);
-            held.push(all.put(&mut one, || 0, &message, |_| true).expect("half of them are for one peer"));
+            held.push(all.put(ONE, &mut one, || 0, &message, |_| true).expect("half of them are for one peer"));
         }
-        let whose = |memory: &[AtomicU64], buffer: u32| {
-            memory[buffer as usize * SEND_BUFFER_BYTES / 8].load(std::sync::atomic::Ordering::Relaxed) as u8
+        let whose = |memory: &Memory, buffer: u32| {
+            memory.words[buffer as usize * SEND_BUFFER_BYTES / 8].load(Ordering::Relaxed) as u8
         };
-        assert_eq!(all.put(&mut one, || 0, &message(&mut bytes, 200, 99), |_| true), None);
-        let of_other = all.put(&mut other, || 0, &message(&mut bytes, 200, 77), |_| true).expect("some are left");
+        assert_eq!(all.put(ONE, &mut one, || 0, &message(&mut bytes, 200, 99), |_| true), None);
+        let of_other =
+            all.put(OTHER, &mut other, || 0, &message(&mut bytes, 200, 77), |_| true).expect("some are left");
         assert!(held.iter().zip(0..).all(|(&buffer, value)| whose(&memory, buffer) == value));
         // The first three have been copied: the third, whose lines were used last, is taken first.
-        let again = all.put(&mut one, || 3, &message(&mut bytes, 200, 55), |_| true);
+        let again = all.put(ONE, &mut one, || 3, &message(&mut bytes, 200, 55), |_| true);
         assert_eq!((again, whose(&memory, of_other)), (Some(held[2]), 77));
-        assert_eq!(all.put(&mut one, || 3, &message(&mut bytes, 200, 56), |_| true), Some(held[1]));
+        assert_eq!(all.put(ONE, &mut one, || 3, &message(&mut bytes, 200, 56), |_| true), Some(held[1]));
     }
 
     #[test]
@@ -176,24 +290,32 @@ mod tests {
         let (mut all, mut one, mut bytes) = (buffers(&memory), InUse::default(), vec![]);
         for count in [u64::MAX, 0, 1 << 40, 7, 3, 900, 899] {
             for _ in 0..100 {
-                all.put(&mut one, || count, &message(&mut bytes, 500, 1), |_| true);
+                all.put(ONE, &mut one, || count, &message(&mut bytes, 500, 1), |_| true);
                 let known: std::collections::BTreeSet<u32> = all.free.iter().chain(&one.buffers).copied().collect();
                 assert_eq!(known.len(), all.free.len() + one.buffers.len(), "none is there twice");
-                assert_eq!(known.len(), all.made.len());
+                assert_eq!(
+                    (known.len(), all.holders.len()),
+                    (all.unused as usize, usize::from(!one.buffers.is_empty()))
+                );
             }
         }
-        all.take_all_back(one);
-        assert_eq!(all.free.len(), all.made.len());
+        all.take_all_back(ONE, one);
+        assert_eq!((all.free.len(), all.holders.len()), (all.unused as usize, 0));
     }
 
     #[test]
     fn memory_is_made_page_by_page_and_without_it_there_is_no_buffer() {
         let memory = memory(4);
         let (mut all, mut one, mut bytes, mut made) = (buffers(&memory), InUse::default(), vec![], Vec::new());
-        assert_eq!(all.put(&mut one, || 0, &message(&mut bytes, 100, 1), |_| false), None);
+        assert_eq!(all.put(ONE, &mut one, || 0, &message(&mut bytes, 100, 1), |_| false), None);
+        // The system is not asked with every message.
+        let refused = (1..PAUSE)
+            .all(|_| all.put(ONE, &mut one, || 0, &message(&mut bytes, 100, 1), |_| unreachable!()).is_none());
+        assert!(refused);
         for (count, length) in [(0, 100), (1, 4096), (2, 4097), (3, 100), (4, 16384), (5, 16384)] {
             all.take_back(&mut one, count);
             let first = all.put(
+                ONE,
                 &mut one,
                 || count,
                 &message(&mut bytes, length, 1),
@@ -205,16 +327,61 @@ mod tests {
             assert_eq!(first, Some(0));
         }
         assert_eq!(made, [0..4096, 4096..8192, 8192..16384]);
+        assert!(all.sent.holds(0, 16384) && !all.sent.holds(1, 1) && !all.sent.holds(4, 0), "what is there is shown");
     }
 
     #[test]
     fn what_was_put_last_can_be_taken_back() {
         let memory = memory(4);
         let (mut all, mut one, mut bytes) = (buffers(&memory), InUse::default(), vec![]);
-        let [first, second] = [(); 2].map(|()| all.put(&mut one, || 0, &message(&mut bytes, 100, 1), |_| true));
-        all.take_last_back(&mut one);
+        let [first, second] = [(); 2].map(|()| all.put(ONE, &mut one, || 0, &message(&mut bytes, 100, 1), |_| true));
+        all.take_last_back(ONE, &mut one);
+        assert_eq!(all.holders, [ONE]);
         assert_ne!(first, second);
-        assert_eq!(all.put(&mut one, || 0, &message(&mut bytes, 100, 1), |_| true), second);
+        assert_eq!(all.put(ONE, &mut one, || 0, &message(&mut bytes, 100, 1), |_| true), second);
+    }
+
+    #[test]
+    fn buffers_come_back_from_many_peers_from_few_buffers_and_from_those_that_are_sent_to_no_more() {
+        for (count, peers) in [(32, 16), (32, 11), (2, 1), (3, 1), (2, 3), (4, 7)] {
+            let memory = memory(count);
+            let (mut all, mut bytes) = (buffers(&memory), vec![]);
+            let mut in_use: Vec<InUse> = (0..peers).map(|_| InUse::default()).collect();
+            let mut copied = vec![0; peers];
+            let mut carried = 0;
+            for round in 0..1000 {
+                // At first in turns, then to the last alone.
+                let to = if round < 500 { round % peers } else { peers - 1 };
+                if all.are_all_used() {
+                    for holder in all.holders().to_vec() {
+                        all.take_back_of(holder, &mut in_use[holder.0 as usize], copied[holder.0 as usize]);
+                    }
+                    all.end_look();
+                }
+                let message = message(&mut bytes, 200, 1);
+                let put = all.put(PeerId(to as u32), &mut in_use[to], || copied[to], &message, |_| true);
+                carried += usize::from(put.is_some());
+                copied[to] += u64::from(put.is_some());
+                assert!(in_use[to].buffers.len() <= count / 2, "one has half of them at most");
+            }
+            assert!(carried >= 990, "{carried} of 1000 with {count} buffers and {peers} peers, who copy at once");
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_with_every_message_who_copies_nothing() {
+        let memory = memory(2);
+        let (mut all, mut one, mut other, mut bytes) = (buffers(&memory), InUse::default(), InUse::default(), vec![]);
+        all.put(ONE, &mut one, || 0, &message(&mut bytes, 200, 1), |_| true);
+        all.put(OTHER, &mut other, || 0, &message(&mut bytes, 200, 1), |_| true);
+        let looks = (0..1000).filter(|_| {
+            let looks = all.are_all_used();
+            if looks {
+                all.end_look();
+            }
+            looks
+        });
+        assert!((2..=20).contains(&looks.count()));
     }
 
     #[test]

@@ -430,9 +430,9 @@ impl ShmLink {
     pub(super) fn end_connection(&mut self, peer: PeerId, orderly: bool) -> Option<Connection> {
         let known = &mut self.peers[peer.0 as usize];
         if let Some(in_use) = known.sending.take() {
-            self.send_buffers.take_all_back(*in_use);
+            self.send_buffers.take_all_back(peer, *in_use);
         }
-        let connection = known.connection.take()?;
+        let mut connection = known.connection.take()?;
         if !self.is_forked() {
             connection.leave(orderly);
         }

@@ -121,7 +121,7 @@ impl Drop for ShmLink {
         if self.is_forked() {
             return;
         }
-        self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(|connection| connection.leave(true));
+        self.peers.iter_mut().filter_map(|peer| peer.connection.as_mut()).for_each(|connection| connection.leave(true));
         // The application may free what peers read and write as soon as the endpoint is closed.
         self.segment.header().closed.store(1, Ordering::Release);
         if let Err(why) = self.await_copies(self.copies()) {

@@ -68,6 +68,39 @@ fn one_receiver_has_half_of_the_buffers_and_gives_them_back_by_copying() {
 }
 
 #[test]
+fn buffers_come_back_from_many_receivers_and_from_those_that_are_sent_to_no_more() {
+    let folder = Folder::new();
+    let mut a = ShmLink::new(folder.config(13)).unwrap();
+    let mut others: Vec<(ShmLink, PeerId)> = (0..13)
+        .map(|_| {
+            let mut other = folder.link(13);
+            let at_a = a.peer(&other.address()).unwrap();
+            send(&mut a, at_a, 0);
+            let (a_there, _) = receive(&mut other);
+            send(&mut other, a_there, 0);
+            receive(&mut a);
+            (other, at_a)
+        })
+        .collect();
+    for round in 0..20 {
+        for (other, at_a) in &mut others {
+            assert!(carry(&mut a, *at_a, round), "all have copied all");
+            assert_eq!(take(other), round);
+        }
+    }
+    // Two hold half of the buffers each, copy all, and are forgotten: the third gets them.
+    for (other, at_a) in &mut others[..2] {
+        let held = (0..100).take_while(|_| carry(&mut a, *at_a, 1)).count();
+        (0..held).for_each(|_| assert_eq!(take(other), 1));
+    }
+    let (other, at_a) = &mut others[2];
+    for _ in 0..100 {
+        assert!(carry(&mut a, *at_a, 2));
+        assert_eq!(take(other), 2);
+    }
+}
+
+#[test]
 fn without_buffers_nothing_is_carried() {
     for send_buffers in [0, 1] {
         let folder = Folder::new();
@@ -98,7 +131,7 @@ fn numbers_and_lengths_that_cannot_be_are_refused() {
     let folder = Folder::new();
     let (mut a, b_at_a, mut b, a_at_b) = pair(ShmConfig { send_buffers: 8, ..folder.config(1) });
     assert!(carry(&mut a, b_at_a, 1));
-    for (number, length) in [(8, 100), (u32::MAX, 100), (0, (16 << 10) + 1), (0, usize::MAX)] {
+    for (number, length) in [(8, 100), (u32::MAX, 100), (0, (16 << 10) + 1), (0, usize::MAX), (0, 4097), (1, 1)] {
         assert!(!b.has_carried(a_at_b, number, length), "{number} {length}");
     }
     assert!(!b.has_carried(PeerId(77), 0, LENGTH), "there is no such peer");

@@ -35,13 +35,15 @@ pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::WaitingSend;
 use outgoing::Departing;
 pub(crate) use outgoing::{Body, Outgoing, copy_of};
-pub(crate) use short::{CarriedShort, Short};
+pub(crate) use short::{CarriedShort, Short, Two};
 
 /// How far a message got.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// All of it has left.
     Sent,
+    /// The first of its two packets has left, and there is no place for the other.
+    Begun,
     /// It waits for credits.
     NoCredits,
     /// It waits for credits, and nothing of it has left: a short message had better go by a request to send.

@@ -66,6 +66,11 @@ impl<B: Buffer> Outgoing<B> {
         Outgoing::new(head, body, Some(notice))
     }
 
+    /// The same, of which so many packets have left.
+    pub(crate) fn begun(send: Send<B>, packets: u32) -> Self {
+        Outgoing { packets, ..Outgoing::eager(send) }
+    }
+
     #[inline]
     pub(crate) fn new(head: impl Into<Message>, body: Body<B>, notice: Option<Notice>) -> Self {
         let head = head.into();
@@ -223,8 +228,8 @@ pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::egress::Short;
     use crate::egress::short::OnePacket;
+    use crate::egress::{Short, Two};
     use crate::operation::{Context, Queue, Space, Target};
     use crate::testing::Bytes;
 
@@ -288,6 +293,34 @@ mod tests {
                     assert_eq!((header.stamp(), header.source().0, header.follows()), (7, 3, true));
                 }
                 message.own();
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_of_two_packets_leaves_as_the_same_two_whether_it_waits_or_not() {
+        for data in [None, Some(3), Some(1 << 40)] {
+            for length in 30..=100 {
+                let bytes: Vec<u8> = (0..length).collect();
+                let send = Send {
+                    to: Target::Myself,
+                    space: Space::Tagged { tag: 7, ignore: 0 },
+                    buffer: Bytes::new(&bytes),
+                    data,
+                    context: Context(1),
+                    inject: false,
+                    delivery: false,
+                    report: true,
+                };
+                let two = Two::of(send.space, send.data, &send.buffer).map(|two| {
+                    [true, false].map(|is_first| {
+                        let mut packet = Packet::new(PacketKind::Data, 0, 0);
+                        two.fill(is_first, &mut packet, Placement::default());
+                        (packet.header.message(), packet.payload[..packet.header.length()].to_vec())
+                    })
+                });
+                let packets = cut(&Outgoing::eager(send));
+                assert_eq!(two.map(Vec::from), (packets.len() == 2).then_some(packets), "{length} {data:?}");
             }
         }
     }

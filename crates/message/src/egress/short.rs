@@ -46,6 +46,63 @@ impl<B: Buffer> OnePacket for Short<'_, B> {
     }
 }
 
+/// A message of the application that fits into two packets, and can leave at once.
+#[derive(Debug)]
+pub(crate) struct Two<'a, B> {
+    head: Eager,
+    buffer: &'a B,
+}
+
+impl<'a, B: Buffer> Two<'a, B> {
+    /// `None`: it takes one packet, or more than two.
+    #[inline]
+    pub(crate) fn of(space: Space, data: Option<u64>, buffer: &'a B) -> Option<Self> {
+        let head = head_of(space, data);
+        let bytes = head.head_bytes() + buffer.len();
+        (PAYLOAD_BYTES + 1..=2 * PAYLOAD_BYTES).contains(&bytes).then_some(Two { head, buffer })
+    }
+
+    /// Fills the first packet, or the second.
+    #[inline]
+    pub(super) fn fill(&self, is_first: bool, packet: &mut Packet, placement: Placement) {
+        let (length, in_first) = (self.buffer.len(), PAYLOAD_BYTES - self.head.head_bytes());
+        let (end, number) = match is_first {
+            true => {
+                let filled = self.head.emit_payload(length as u32, &mut packet.payload);
+                self.buffer.read(0, &mut packet.payload[filled..]);
+                (PAYLOAD_BYTES, self.head.number())
+            }
+            false => {
+                let rest = length - in_first;
+                self.buffer.read(in_first, &mut packet.payload[..rest]);
+                (rest, 0)
+            }
+        };
+        packet.header = Header::new(PacketKind::Data, end, number).placed(placement);
+    }
+}
+
+/// Fills the packets of a message of two, and lets credits ride on the last.
+struct FillTwo<'a, 'b, B> {
+    message: &'a Two<'b, B>,
+    filled: u32,
+    flow: &'a mut FlowControl,
+    to: PeerId,
+    /// Credits that ride.
+    riding: &'a mut u32,
+}
+
+impl<B: Buffer> Fill for FillTwo<'_, '_, B> {
+    #[inline(always)]
+    fn fill(&mut self, packets: &mut [Packet], placement: Placement) {
+        for packet in packets {
+            self.message.fill(self.filled == 0, packet, placement);
+            self.filled += 1;
+            *self.riding += self.flow.before_send(self.to, packet, 2_u32.saturating_sub(self.filled));
+        }
+    }
+}
+
 /// A message of the application whose payload the link carries.
 #[derive(Debug)]
 pub(crate) struct CarriedShort(pub(crate) Carried);
@@ -110,6 +167,44 @@ impl<B: Buffer> Egress<B> {
         }
         self.flush_control(mailboxes, now);
         Step::Sent
+    }
+
+    /// Sends a message of two packets, if nothing waits in front of it and both have credits. `None`: it has to go the
+    /// way of longer ones.
+    #[inline]
+    pub(crate) fn send_two<S: Buffer>(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: &Two<'_, S>,
+    ) -> Option<Step> {
+        let is_behind = self.attention.has_begun() && self.step_behind(to).is_some();
+        if is_behind || self.flow.credits(to) < 2 {
+            return None;
+        }
+        let Answer::Packets(mut credits) = self.flow.request(to, 2, now) else { return None };
+        if credits.count() < 2 {
+            self.flow.give_back(to, credits);
+            return None;
+        }
+        let mut riding = 0;
+        let filling = FillTwo { message, filled: 0, flow: &mut self.flow, to, riding: &mut riding };
+        let written = match mailboxes.write(to, 2, filling) {
+            Ok(written) => written,
+            Err(error) => return Some(self.end_unwritten(mailboxes, now, to, credits, error)),
+        };
+        credits.spend_many(written);
+        match credits.count() {
+            0 => credits.end(),
+            _ => self.flow.give_back(to, credits),
+        }
+        mailboxes.counters().add(Counter::PacketsSent, written.into());
+        if riding > 0 {
+            mailboxes.counters().add(Counter::CreditsPiggybacked, riding.into());
+        }
+        self.flush_control(mailboxes, now);
+        Some(if written == 2 { Step::Sent } else { Step::Begun })
     }
 
     /// How far a message gets that something waits in front of; `None` if nothing does.

@@ -1,7 +1,8 @@
 //! Messages to send, remote operations, and receives to post: where the application comes in.
 
 use super::Endpoint;
-use crate::egress::Step;
+use crate::counter::Counter;
+use crate::egress::{Outgoing, Step};
 use crate::envelope::Pattern;
 use crate::fence::Places;
 use crate::link::{Buffer, Link};
@@ -31,7 +32,7 @@ impl<L: Link> Endpoint<L> {
         }
         let mut step = self.port.send_short(peer, space, data, &buffer);
         if step != Some(Step::Sent) {
-            step = step.or_else(|| self.port.send_carried(peer, space, data, &buffer));
+            step = step.or_else(|| self.port.send_at_once(peer, space, data, &buffer));
             if step != Some(Step::Sent) {
                 let send = Send { to, space, buffer, data, context, inject, delivery, report };
                 return self.send_not_short(peer, send, step);
@@ -45,9 +46,24 @@ impl<L: Link> Endpoint<L> {
     /// A message with room that is not short, or has not left because of this.
     #[inline(never)]
     fn send_not_short(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) -> Result<(), TryAgain> {
+        if step == Some(Step::Begun) {
+            return self.send_rest(to, send);
+        }
         let submitted = self.sends.go_on_eagerly(&mut self.port, to, send, step, true);
         self.end_losses();
         submitted
+    }
+
+    /// The first packet of a message has left, and the other finds no place now.
+    #[cold]
+    fn send_rest(&mut self, to: PeerId, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        self.port.egress.attention.raise();
+        self.port.count(Counter::BytesSent, send.buffer.len() as u64);
+        self.port.count(Counter::MessagesEager, 1);
+        let inject = send.inject;
+        self.port.wait_in_queue(to, Outgoing::begun(send, 1), inject, true);
+        self.end_losses();
+        Ok(())
     }
 
     /// No room was taken for this message: it wants a receipt, is too long to go eagerly, finds no room in the window,

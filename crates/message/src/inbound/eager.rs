@@ -115,7 +115,11 @@ impl<L: Link> Inbound<L> {
             return Err(Malformed);
         }
         let cost = Memory::<L::Buffer>::eager_cost(length);
-        let admitted = self.windows.admit(from, cost, port.egress.returning(from))?;
+        let Ok(admitted) = self.windows.admit(from, cost, port.egress.returning(from)) else {
+            // It is over, whatever becomes of its sender.
+            drop(port.link.take_carried(from, number, length));
+            return Err(Malformed);
+        };
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
         let carried = CarriedBy { link: &mut port.link, from, number, length };
         if let Some(filled) = self.matching.of(queue).fill_first(&envelope, carried) {

@@ -3,7 +3,7 @@
 use super::Port;
 use crate::completion::Notice;
 use crate::counter::Counter;
-use crate::egress::{Body, CarriedShort, Outgoing, Short, Step};
+use crate::egress::{Body, CarriedShort, Outgoing, Short, Step, Two};
 use crate::link::{Buffer, Link};
 use crate::operation::{Context, Space};
 use crate::presence::Loss;
@@ -58,7 +58,9 @@ impl<L: Link> Port<L> {
                 self.note_unreachable(to, peer.0);
             }
             Step::Announce => return Some(message),
-            Step::NoCredits | Step::Full => self.wait_in_queue(to, message, inject, step == Step::Full),
+            Step::NoCredits | Step::Full | Step::Begun => {
+                self.wait_in_queue(to, message, inject, step != Step::NoCredits);
+            }
         }
         None
     }
@@ -77,19 +79,32 @@ impl<L: Link> Port<L> {
         Some(self.egress.send_short(&mut self.link, self.now, to, short))
     }
 
-    /// Sends a message of the application that takes more than one packet in one all the same, if the link can carry it
-    /// better than packets, and the packet can leave now. `None`: it cannot.
+    /// Sends a message of the application that takes more than one packet, straight from the application's memory, if
+    /// that takes one call of the link. Returns how far it got; `None`: it has to go the way of longer ones.
     #[inline(never)]
-    pub(crate) fn send_carried(
+    pub(crate) fn send_at_once(
         &mut self,
         to: PeerId,
         space: Space,
         data: Option<u64>,
         buffer: &L::Buffer,
     ) -> Option<Step> {
+        if self.presence.lost(to).is_some() {
+            return None;
+        }
+        match Two::of(space, data, buffer) {
+            Some(two) => self.egress.send_two(&mut self.link, self.now, to, &two),
+            None => self.send_carried(to, space, data, buffer),
+        }
+    }
+
+    /// Sends a message of the application that takes more than one packet in one all the same, if the link can carry it
+    /// better than packets, and the packet can leave now. `None`: it cannot.
+    #[inline]
+    fn send_carried(&mut self, to: PeerId, space: Space, data: Option<u64>, buffer: &L::Buffer) -> Option<Step> {
         let length = buffer.len();
         let is_better = self.link.is_better_carried(to, length);
-        if !is_better || self.presence.lost(to).is_some() || !self.egress.may_leave(to) {
+        if !is_better || !self.egress.may_leave(to) {
             return None;
         }
         let number = self.link.carry(to, buffer)?;

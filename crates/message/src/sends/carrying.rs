@@ -27,7 +27,8 @@ impl<L: Link> Sends<L> {
         if cost > self.rooms.limits(to).largest || !self.rooms.take(to, cost) {
             return false;
         }
-        let Some(number) = port.link.carry(to, &send.buffer).filter(|_| length > 0) else {
+        let carried = if length > 0 { port.link.carry(to, &send.buffer) } else { None };
+        let Some(number) = carried else {
             self.rooms.put_back(to, cost);
             return false;
         };

@@ -113,9 +113,13 @@ impl Writer {
         let (ticket, reserved) = self.reserve(count);
         let mut write = Write { writer: self, ticket, left: reserved };
         // Mostly it is one packet: where `count` is a constant 1 the compiler drops the loop below.
-        if count == 1 && write.left == 1 {
-            write.writer.publish(ticket, 1, &mut fill);
-            write.left = 0;
+        if count == 1 {
+            if reserved == 1 {
+                write.writer.publish(ticket, 1, &mut fill);
+                write.left = 0;
+            }
+            write.finish();
+            return reserved;
         }
         while write.left > 0 {
             let slots = if write.left < SHORTEST_LONG_PACKET { 1 } else { write.left.min(LONGEST_PACKET) };
