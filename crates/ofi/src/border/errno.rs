@@ -17,6 +17,8 @@ pub const TRY_AGAIN: Errno = Errno(FI_EAGAIN);
 /// What the body of a call returns that has nothing to say yet and asks for the processor to be given away: the call
 /// returns [`TRY_AGAIN`] once that is done (`Domain::enter_and_yield`). It is no error number of libfabric.
 pub const YIELD: Errno = Errno(c_int::MAX);
+/// The same, and then there is an error to be read.
+pub const YIELD_BEFORE_ERROR: Errno = Errno(c_int::MAX - 1);
 /// `FI_EINVAL`.
 pub const INVALID: Errno = Errno(FI_EINVAL);
 

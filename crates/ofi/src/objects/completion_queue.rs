@@ -72,7 +72,7 @@ pub struct State {
     pub awaited: bool,
     /// The last poll has found nothing.
     pub was_empty: bool,
-    /// The processor is to be given away before an error is read: it says that a peek, one of many, was in vain.
+    /// The processor is to be given away before an error is read, which says that a peek, one of many, was in vain.
     pub gives_way: bool,
 }
 

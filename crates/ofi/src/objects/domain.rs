@@ -1,8 +1,9 @@
 //! A domain: the settings, the lock, and what all endpoints of the domain share.
 
 use crate::addressing::addresses::Addresses;
+use crate::border::bindings::FI_EAVAIL;
 use crate::border::bindings::*;
-use crate::border::errno::{self, Errno, INVALID, Result, TRY_AGAIN, YIELD};
+use crate::border::errno::{self, Errno, INVALID, Result, TRY_AGAIN, YIELD, YIELD_BEFORE_ERROR};
 use crate::border::guard;
 use crate::border::log;
 use crate::border::misuse;
@@ -117,19 +118,20 @@ impl Domain {
         }
     }
 
-    /// The same for a call that may ask for the processor to be given away ([`YIELD`]), which is done outside of the
+    /// The same for a call that may ask for the processor to be given away ([`YIELD`], [`YIELD_BEFORE_ERROR`]), which is done outside of the
     /// domain: inside, it would keep all other threads out for as long as other processes run.
     #[inline(always)]
     pub fn enter_and_yield(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let outcome = self.enter(body);
-        if outcome == YIELD.code() { self.yield_now() } else { outcome }
+        // The two are the least of all.
+        if outcome <= YIELD_BEFORE_ERROR.code() { self.yield_now(outcome) } else { outcome }
     }
 
     #[cold]
-    fn yield_now(&self) -> isize {
+    fn yield_now(&self, outcome: isize) -> isize {
         std::thread::yield_now();
         self.let_waiters_in();
-        TRY_AGAIN.code()
+        if outcome == YIELD.code() { TRY_AGAIN.code() } else { Errno(FI_EAVAIL).code() }
     }
 
     /// A call that waits by entering again and again does this between two times: calls of other threads get in. (The

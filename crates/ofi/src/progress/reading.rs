@@ -2,7 +2,7 @@
 
 use crate::addressing::reach;
 use crate::border::bindings::{FI_EAVAIL, FI_ETIMEDOUT};
-use crate::border::errno::{Errno, INVALID, Result, TRY_AGAIN, YIELD};
+use crate::border::errno::{Errno, INVALID, Result, TRY_AGAIN, YIELD, YIELD_BEFORE_ERROR};
 use crate::objects::completion::Failed;
 use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::completions::Room;
@@ -193,11 +193,11 @@ impl CompletionQueue {
         moved
     }
 
-    /// An error is to be read, if the processor is not to be given away before.
+    /// An error is to be read; perhaps the processor is to be given away before.
     #[cold]
     fn before_error(&self, error: Errno, entered: &mut Entered) -> Errno {
         match std::mem::take(&mut self.state.get(entered).gives_way) {
-            true => YIELD,
+            true => YIELD_BEFORE_ERROR,
             false => error,
         }
     }
