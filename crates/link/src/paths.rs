@@ -11,14 +11,12 @@
 //! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
 //! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
 
-mod routes;
-
 use routes::Routes;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, Bounce, BounceBuffers, Capabilities, Carry, Closing, Counters, Departure, Fill, Link, LinkEvent,
-    Medium, PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
+    Access, Arrival, Bounce, BounceBuffers, Capabilities, Closing, Counters, Departure, Fill, Link, LinkEvent, Medium,
+    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use routes::Path;
@@ -48,6 +46,9 @@ macro_rules! by_path {
         }
     };
 }
+
+mod carrying;
+mod routes;
 
 impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
@@ -284,50 +285,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Bounce for Paths<A, B> {
 
     fn time_draining(&self) -> Duration {
         self.first.time_draining()
-    }
-}
-
-impl<A: Link, B: Link<Buffer = A::Buffer>> Carry for Paths<A, B> {
-    fn carries_most(&mut self, peer: PeerId) -> usize {
-        by_path!(self, peer, link, peer => link.carries_most(peer), else 0)
-    }
-
-    #[inline]
-    fn is_better_carried(&self, peer: PeerId, length: usize) -> bool {
-        match self.path(peer) {
-            Some(Path::First(place)) => self.first.is_better_carried(place, length),
-            Some(Path::Second(place)) => {
-                self.second.as_ref().is_some_and(|second| second.is_better_carried(place, length))
-            }
-            None => false,
-        }
-    }
-
-    #[inline]
-    fn carry(&mut self, peer: PeerId, message: &Self::Buffer) -> Option<u32> {
-        by_path!(self, peer, link, peer => link.carry(peer, message), else None)
-    }
-
-    fn take_back_carried(&mut self, peer: PeerId) {
-        by_path!(self, peer, link, peer => link.take_back_carried(peer), else ());
-    }
-
-    #[inline]
-    fn has_carried(&mut self, peer: PeerId, number: u32, length: usize) -> bool {
-        by_path!(self, peer, link, peer => link.has_carried(peer, number, length), else false)
-    }
-
-    #[inline]
-    fn copy_carried(&mut self, peer: PeerId, number: u32, length: usize, into: &mut Self::Buffer) {
-        by_path!(self, peer, link, peer => link.copy_carried(peer, number, length, into), else ())
-    }
-
-    fn take_carried(&mut self, peer: PeerId, number: u32, length: usize) -> Vec<u8> {
-        by_path!(self, peer, link, peer => link.take_carried(peer, number, length), else vec![0; length])
-    }
-
-    fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
-        by_path!(self, peer, link, peer => link.set_window_left(peer, bytes), else ())
     }
 }
 

@@ -316,12 +316,12 @@ impl Protocol {
         is_carried
     }
 
-    /// Bytes of the next message that a peer's batches have brought beside its packets, if one is whole.
+    /// The length of the next whole message that a peer's batches have brought along.
     pub fn carried_length(&mut self, from: PeerId) -> Option<usize> {
         self.known(from)?.loading.next_length()
     }
 
-    /// Takes the next message that a peer's batches have brought beside its packets.
+    /// Takes the next message that a peer's batches have brought along.
     pub fn take_carried(&mut self, from: PeerId) -> Option<Vec<u8>> {
         self.known(from)?.loading.take()
     }

@@ -43,7 +43,7 @@ impl BufferArea {
         (buffer < self.count()).then(|| base.wrapping_add(buffer * self.bytes))
     }
 
-    /// Whether there is a buffer of this number, and so many bytes fit into it.
+    /// Whether there is a buffer of this number, and a message of this length fits into it.
     #[inline]
     pub fn holds(&self, buffer: usize, length: usize) -> bool {
         buffer < self.count() && length <= self.bytes

@@ -41,7 +41,7 @@ pub const DEFAULT_BOUNCE_BUFFERS: u32 = 32;
 /// Most bounce buffers that an endpoint may have: 1 GiB.
 pub const BOUNCE_BUFFERS_MOST: u32 = 1 << 15;
 
-/// Send buffers of an endpoint, unless the user says otherwise: 512 KiB in all, if ever so many are in use.
+/// Send buffers of an endpoint, unless the user says otherwise: at most 512 KiB in all.
 pub const DEFAULT_SEND_BUFFERS: u32 = 32;
 /// Most send buffers that an endpoint may have: 1 GiB.
 pub const SEND_BUFFERS_MOST: u32 = 1 << 16;

@@ -149,7 +149,7 @@ impl Connection {
         self.segment.drain_bounce_buffer(bounce_buffer, into, offset, length)
     }
 
-    /// Whether the peer has such a send buffer, with so many bytes.
+    /// Whether the peer has such a send buffer, with memory for a message of this length.
     pub fn has_send_buffer(&self, buffer: usize, length: usize) -> bool {
         // SAFETY: used here and now.
         unsafe { self.segment.send_buffers() }.holds(buffer, length)

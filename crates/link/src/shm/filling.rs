@@ -17,16 +17,16 @@ const LINE: usize = 64;
 const TIMED: usize = 16;
 /// How many messages go through the caches until the next is timed, and how many past them.
 const BETWEEN: (u32, u32) = (16, 64);
-/// Times are in tenths of nanoseconds from here on. What a line costs past the caches, and how much later the first
-/// arrives.
+/// Times are in tenths of nanoseconds from here on. The cost of a line past the caches, and by how much the first line
+/// arrives later.
 const PAST_LINE: u32 = 50;
 const PAST_DELAY: u32 = 5500;
-/// What a line costs as long as nothing was measured: as between near cores.
+/// The cost of a line as long as nothing was measured: that between near cores.
 const UNMEASURED: u32 = 90;
-/// A process that was interrupted amid a measurement measures anything: no more than this is believed.
+/// An interrupted process measures anything: no more than this is believed.
 const LINE_MOST: u32 = 600;
 
-/// What a line costs in the buffers that one peer reads, or several.
+/// The cost of a line in the buffers that one peer reads, or several.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filling {
     cost: u32,
@@ -42,13 +42,13 @@ impl Default for Filling {
 }
 
 impl Filling {
-    /// Whether so many lines are better stored past the caches.
+    /// Whether a message of this number of lines is better stored past the caches.
     #[inline]
     fn goes_past(&self, lines: usize) -> bool {
         cfg!(target_arch = "x86_64") && (self.cost.saturating_sub(PAST_LINE) as usize) * lines > PAST_DELAY as usize
     }
 
-    /// Notes what `TIMED` lines have taken through the caches.
+    /// Notes the time that `TIMED` lines have taken through the caches.
     fn note(&mut self, nanoseconds: u64) {
         let line = (nanoseconds.saturating_mul(10) / TIMED as u64).min(LINE_MOST.into()) as u32;
         let sure = line.min(self.last);
@@ -72,9 +72,9 @@ impl Filling {
             let asked = clock::now();
             let begun = clock::now();
             done = TIMED * LINE;
-            // SAFETY: the caller's promise; there are so many lines.
+            // SAFETY: the caller's promise; the message has as many lines.
             unsafe { ptr::copy_nonoverlapping(from, to, done) };
-            // Else all of them may still be on their way, in the processor.
+            // Without this the processor may still have all stores before it.
             fence(Ordering::SeqCst);
             // The clock takes its time as well, and on some machines a lot.
             let took = clock::now().since(begun).saturating_sub(begun.since(asked));
@@ -114,7 +114,7 @@ unsafe fn copy_past(from: *const u8, to: *mut u8, length: usize) {
             }
         }
         ptr::copy_nonoverlapping(from.add(lines * LINE), to.add(lines * LINE), length - lines * LINE);
-        // What is stored after this, and says that the data is there, must not be seen before it.
+        // The packet that names the data is stored after this, and must not be seen before the data.
         _mm_sfence();
     }
 }
@@ -168,7 +168,7 @@ mod tests {
             for length in [0, 1, 63, 64, 1023, 1024, 1025, 2048, 4095, 4096, 8191] {
                 for _ in 0..BETWEEN.1 + 2 {
                     let mut to = Lines([255; 9000]);
-                    // SAFETY: both have so many bytes, and are apart.
+                    // SAFETY: both memories have that many bytes, and are apart.
                     unsafe { filling.copy(from[3..].as_ptr(), to.0.as_mut_ptr(), length) };
                     assert!(to.0[..length] == from[3..3 + length] && to.0[length..].iter().all(|&byte| byte == 255));
                 }

@@ -15,6 +15,7 @@ mod accesses;
 mod address;
 mod bounce;
 mod bulk;
+mod carrying;
 mod config;
 mod connect_retry;
 mod connecting;

@@ -7,11 +7,11 @@
 //! They belong to the sender, are taken last in first out, so that those in use stay in caches, and their memory is
 //! allocated page by page when it is first needed. One peer has half of them at most, so that one that looks at nothing
 //! leaves some to the others; who finds none goes the way that it would have gone without. A peer's count is looked at
-//! when something is sent to it, and everybody's when none is free.
+//! when a message is sent to that peer, and all counts are when no buffer is free.
 //!
-//! As with the mailbox, a peer that breaks the rules garbles messages: its own, by copying late, and those of others, if
-//! it writes counts that are not its own. A buffer that is not there, or not so large, it names in vain: the owner shows
-//! how much of each it has made ([`SentArea`]).
+//! As with the mailbox, a peer that breaks the rules garbles messages: its own, by copying late, and those of others,
+//! by writing other counts than its own. A packet that names memory which is not there is refused: the owner shows how
+//! much of each buffer there is ([`SentArea`]).
 
 use super::bounce::BufferArea;
 use super::filling::Filling;
@@ -25,12 +25,12 @@ use tidegate_message::Buffer;
 
 /// Bytes of a send buffer.
 pub(crate) const SEND_BUFFER_BYTES: usize = 16 << 10;
-/// Shorter messages take two slots at most, which between far cores are a fifth faster than a slot, a buffer and a count
-/// (docs/benchmarks.md).
+/// Shorter messages take two slots at most, which between far cores are a fifth faster than a slot, a buffer and a
+/// count (docs/benchmarks.md).
 const WORTH_FROM: usize = 97;
-/// So many of a peer's buffers are in use before its count is looked at, which lies in a line that it writes.
+/// Buffers of a peer in use from which on its count is looked at, which lies in a line that the peer writes.
 const UNCOUNTED_MOST: usize = 4;
-/// What is allocated at a time: a page.
+/// Bytes that are allocated at a time: a page.
 const PAGE: usize = 4096;
 
 /// Whether a message of this length fits, and is faster so.
@@ -39,8 +39,8 @@ pub(crate) fn is_worth(length: usize) -> bool {
     (WORTH_FROM..=SEND_BUFFER_BYTES).contains(&length)
 }
 
-/// After a look at everybody's count that gave nothing back, and after memory could not be had, so many messages go
-/// another way before that is tried again.
+/// Messages that go another way after a look at all counts gave nothing back, or the system had no memory, before
+/// the next try.
 const PAUSE: u32 = 64;
 
 /// The send buffers of a segment, and how much of each there is.
@@ -63,14 +63,14 @@ impl SentArea {
         unsafe { self.made.as_ref() }
     }
 
-    /// Whether there is a buffer of this number, and so many bytes of it.
+    /// Whether there is a buffer of this number with memory for a message of this length.
     #[inline]
     pub fn holds(&self, buffer: usize, length: usize) -> bool {
         let made = self.made().get(buffer).map_or(0, |made| made.load(Ordering::Acquire) as usize);
         length <= made && self.area.holds(buffer, length)
     }
 
-    /// Copies the first bytes of a buffer, as many as `into` has; see [`BufferArea::drain`].
+    /// Copies the first bytes of a buffer into `into`, as far as there is room; see [`BufferArea::drain`].
     #[inline]
     pub fn drain(&self, buffer: usize, into: &mut IoBuffer, length: usize) -> bool {
         self.area.drain(buffer, into, 0, length.min(into.len()))
@@ -85,9 +85,9 @@ pub(crate) struct SendBuffers {
     free: Vec<u32>,
     /// From this one on none has ever been used.
     unused: u32,
-    /// Who has any, in no order.
+    /// Peers that have buffers, in no order.
     holders: Vec<PeerId>,
-    /// Messages until somebody may be asked again who has copied nothing, and until memory may be.
+    /// Messages until the next look at all counts, and until the system is asked for memory again.
     without_news: u32,
     without_memory: u32,
 }
@@ -97,7 +97,7 @@ pub(crate) struct SendBuffers {
 pub(crate) struct InUse {
     /// In the order in which the peer copies them.
     buffers: VecDeque<u32>,
-    /// What its count said when we looked last.
+    /// The peer's count at the last look.
     counted: u64,
     filling: Filling,
 }
@@ -177,7 +177,7 @@ impl SendBuffers {
         self.free.is_empty() && self.unused as usize >= self.count() && is_over(&mut self.without_news)
     }
 
-    /// Who has any.
+    /// Peers that have buffers.
     pub fn holders(&self) -> &[PeerId] {
         &self.holders
     }
@@ -189,14 +189,14 @@ impl SendBuffers {
         }
     }
 
-    /// Takes back what a peer has copied by its own count, which anybody may have written.
+    /// Takes back the buffers that a peer has copied by its own count, which may be any number.
     fn take_back(&mut self, in_use: &mut InUse, count: u64) {
         let copied = count.wrapping_sub(in_use.counted).min(in_use.buffers.len() as u64);
         in_use.counted = count;
         self.free.extend(in_use.buffers.drain(..copied as usize));
     }
 
-    /// The same in a look at everybody's.
+    /// The same during a look at all counts.
     pub fn take_back_of(&mut self, peer: PeerId, in_use: &mut InUse, count: u64) {
         self.take_back(in_use, count);
         self.note_holder(peer, in_use);
@@ -208,7 +208,7 @@ impl SendBuffers {
         }
     }
 
-    /// Takes back the one that was put last, which nobody was told of.
+    /// Takes back the buffer that was put last, and that no packet names.
     pub fn take_last_back(&mut self, peer: PeerId, in_use: &mut InUse) {
         self.free.extend(in_use.buffers.pop_back());
         self.note_holder(peer, in_use);
@@ -235,7 +235,7 @@ mod tests {
     const ONE: PeerId = PeerId(1);
     const OTHER: PeerId = PeerId(2);
 
-    /// Memory of so many buffers.
+    /// Memory of a number of buffers.
     struct Memory {
         words: Vec<AtomicU64>,
         made: Vec<AtomicU32>,
@@ -255,7 +255,7 @@ mod tests {
         SendBuffers::new(unsafe { SentArea::new(area, NonNull::from(&*memory.made)) })
     }
 
-    /// A message of so many bytes, each of this value.
+    /// A message of this length, each byte of this value.
     fn message(bytes: &mut Vec<u8>, length: usize, value: u8) -> IoBuffer {
         *bytes = vec![value; length];
         // SAFETY: every test keeps the vector as it is until it needs the buffer no more.

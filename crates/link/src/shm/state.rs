@@ -45,7 +45,7 @@ pub(super) struct Peer {
     pub(super) state: PeerState,
     /// Buffers that we have posted for its messages, beside those at the start.
     pub(super) posted: u64,
-    /// Our send buffers that hold messages to it, once any has.
+    /// The send buffers of ours with messages to the peer, once there has been one.
     pub(super) sending: Option<Box<InUse>>,
     /// Where it is in the roster.
     listed_at: usize,

@@ -135,12 +135,6 @@ impl<B: Buffer> Egress<B> {
         self.backlog(peer).is_none_or(Backlog::is_empty)
     }
 
-    /// Whether nothing waits for a peer, and flow control has credits for a packet to it.
-    #[inline]
-    pub(crate) fn may_leave(&self, peer: PeerId) -> bool {
-        self.is_idle(peer) && self.flow.credits(peer) > 0
-    }
-
     /// Bytes of our window for a peer that we are about to give back.
     #[inline]
     pub(crate) fn returning(&self, peer: PeerId) -> u32 {

@@ -169,6 +169,12 @@ impl<B: Buffer> Egress<B> {
         Step::Sent
     }
 
+    /// Whether nothing waits for a peer, and flow control has credits for a packet to it.
+    #[inline]
+    pub(crate) fn may_leave(&self, peer: PeerId) -> bool {
+        self.is_idle(peer) && self.flow.credits(peer) > 0
+    }
+
     /// Sends a message of two packets, if nothing waits in front of it and both have credits. `None`: it has to go the
     /// way of longer ones.
     #[inline]

@@ -25,8 +25,8 @@ pub trait Carry: Medium {
         None
     }
 
-    /// Takes back the message to this peer that was carried last, although its packet could not be written: one that was
-    /// [better carried](Self::is_better_carried).
+    /// Takes back the message to this peer that was carried last, because its packet could not be written: one that
+    /// was [better carried](Self::is_better_carried).
     fn take_back_carried(&mut self, _peer: PeerId) {}
 
     /// Whether the next message that a peer has [carried](Self::carry) to us has this length. The packet that says

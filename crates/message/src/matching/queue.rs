@@ -31,8 +31,8 @@ struct MultiBuffer<B> {
     retired: bool,
 }
 
-/// The payload of a message that has come whole. A type of its own has its `copy_to` inlined wherever it is called, which
-/// closures have not.
+/// The payload of a message that has come whole. A type of its own has its `copy_to` inlined wherever it is called,
+/// which closures have not.
 pub(crate) trait Whole<B> {
     /// Copies it into a buffer, as much as fits.
     fn copy_to(self, into: &mut B);

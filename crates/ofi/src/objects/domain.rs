@@ -118,8 +118,8 @@ impl Domain {
         }
     }
 
-    /// The same for a call that may ask for the processor to be given away ([`YIELD`], [`YIELD_BEFORE_ERROR`]), which is done outside of the
-    /// domain: inside, it would keep all other threads out for as long as other processes run.
+    /// The same for a call that may ask for the processor to be given away ([`YIELD`], [`YIELD_BEFORE_ERROR`]), which
+    /// is done outside of the domain: inside, it would keep all other threads out for as long as other processes run.
     #[inline(always)]
     pub fn enter_and_yield(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let outcome = self.enter(body);

@@ -22,9 +22,8 @@ pub use memory_link::MemoryLink;
 const BOUNCE_BUFFERS: BounceBuffers = BounceBuffers { count: 3, bytes: 1000 };
 /// With bounce buffers and direct access: what is shorter goes through a bounce buffer.
 const DIRECT_FROM: usize = 3500;
-/// The longest message that is carried.
+/// The longest message that is carried, and the shortest.
 const CARRIED_MOST: usize = 5000;
-/// Messages that packets could bring are carried from so many bytes on.
 const CARRIED_LEAST: usize = 97;
 /// Messages of one node that wait to be taken before no more are carried. Their packets may wait for credits.
 const CARRIED_AT_ONCE: usize = 2;
