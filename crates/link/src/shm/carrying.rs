@@ -58,7 +58,7 @@ impl Carry for ShmLink {
     fn take_back_carried(&mut self, peer: PeerId) {
         let known = self.peers.get_mut(peer.0 as usize);
         if let Some(in_use) = known.and_then(|known| known.sending.as_mut()) {
-            self.send_buffers.take_last_back(peer, in_use);
+            self.send_buffers.take_last_back(in_use);
         }
     }
 

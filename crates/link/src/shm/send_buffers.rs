@@ -85,7 +85,7 @@ pub(crate) struct SendBuffers {
     free: Vec<u32>,
     /// From this one on none has ever been used.
     unused: u32,
-    /// Peers that have buffers, in no order.
+    /// Peers that have buffers, in no order, and some that had at the last look at all counts.
     holders: Vec<PeerId>,
     /// Messages until the next look at all counts, and until the system is asked for memory again.
     without_news: u32,
@@ -99,6 +99,8 @@ pub(crate) struct InUse {
     buffers: VecDeque<u32>,
     /// The peer's count at the last look.
     counted: u64,
+    /// Whether the peer is in the list of those that have any.
+    is_listed: bool,
     filling: Filling,
 }
 
@@ -124,7 +126,6 @@ impl SendBuffers {
         let (length, most) = (message.len(), self.count() / 2);
         if in_use.buffers.len() >= UNCOUNTED_MOST.min(most) {
             self.take_back(in_use, copied());
-            self.note_holder(peer, in_use);
             if in_use.buffers.len() >= most {
                 return None;
             }
@@ -140,7 +141,8 @@ impl SendBuffers {
             return None;
         }
         self.sent.area.fill(&mut in_use.filling, buffer as usize, message, 0, length);
-        if in_use.buffers.is_empty() {
+        if !in_use.is_listed {
+            in_use.is_listed = true;
             self.holders.push(peer);
         }
         in_use.buffers.push_back(buffer);
@@ -177,7 +179,7 @@ impl SendBuffers {
         self.free.is_empty() && self.unused as usize >= self.count() && is_over(&mut self.without_news)
     }
 
-    /// Peers that have buffers.
+    /// Peers that may have buffers.
     pub fn holders(&self) -> &[PeerId] {
         &self.holders
     }
@@ -199,19 +201,15 @@ impl SendBuffers {
     /// The same during a look at all counts.
     pub fn take_back_of(&mut self, peer: PeerId, in_use: &mut InUse, count: u64) {
         self.take_back(in_use, count);
-        self.note_holder(peer, in_use);
-    }
-
-    fn note_holder(&mut self, peer: PeerId, in_use: &InUse) {
         if in_use.buffers.is_empty() {
+            in_use.is_listed = false;
             self.holders.retain(|holder| *holder != peer);
         }
     }
 
     /// Takes back the buffer that was put last, and that no packet names.
-    pub fn take_last_back(&mut self, peer: PeerId, in_use: &mut InUse) {
+    pub fn take_last_back(&mut self, in_use: &mut InUse) {
         self.free.extend(in_use.buffers.pop_back());
-        self.note_holder(peer, in_use);
     }
 
     /// Takes back all of a peer that copies no more.
@@ -293,10 +291,7 @@ mod tests {
                 all.put(ONE, &mut one, || count, &message(&mut bytes, 500, 1), |_| true);
                 let known: std::collections::BTreeSet<u32> = all.free.iter().chain(&one.buffers).copied().collect();
                 assert_eq!(known.len(), all.free.len() + one.buffers.len(), "none is there twice");
-                assert_eq!(
-                    (known.len(), all.holders.len()),
-                    (all.unused as usize, usize::from(!one.buffers.is_empty()))
-                );
+                assert_eq!((known.len(), &all.holders[..]), (all.unused as usize, &[ONE][..]));
             }
         }
         all.take_all_back(ONE, one);
@@ -335,7 +330,7 @@ mod tests {
         let memory = memory(4);
         let (mut all, mut one, mut bytes) = (buffers(&memory), InUse::default(), vec![]);
         let [first, second] = [(); 2].map(|()| all.put(ONE, &mut one, || 0, &message(&mut bytes, 100, 1), |_| true));
-        all.take_last_back(ONE, &mut one);
+        all.take_last_back(&mut one);
         assert_eq!(all.holders, [ONE]);
         assert_ne!(first, second);
         assert_eq!(all.put(ONE, &mut one, || 0, &message(&mut bytes, 100, 1), |_| true), second);
