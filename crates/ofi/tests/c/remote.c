@@ -1,6 +1,10 @@
 /* Reading, writing and atomically changing a peer's memory; completion data; counters; refusals; and the old
  * registration mode with virtual addresses. */
+#define _GNU_SOURCE
 #include "harness.h"
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 enum { SIZE = 1 << 20 };
 static unsigned char *memory, *local;
@@ -63,6 +67,42 @@ static void reads_and_writes(void)
 		check_filled(memory + offset, length, 100 + (unsigned)i);
 		both_done();
 	}
+}
+
+static atomic_int copies;
+
+/* Stands before that of the C library, also for the provider. */
+ssize_t process_vm_readv(pid_t pid, const struct iovec *into, unsigned long ours, const struct iovec *from,
+			 unsigned long theirs, unsigned long flags)
+{
+	copies++;
+	return syscall(SYS_process_vm_readv, pid, into, ours, from, theirs, flags);
+}
+
+/* The places of one read are copied at once, where the peer's memory is read directly: a system call takes longer than
+ * to copy a few bytes. */
+static void scattered_read(void)
+{
+	enum { PLACES = 8, EACH = 4, APART = 3000 };
+	struct fi_rma_iov places[PLACES];
+	struct iovec iov = {local, PLACES * EACH};
+	for (int i = 0; i < PLACES; i++)
+		places[i] = (struct fi_rma_iov){base + (uint64_t)i * APART, EACH, key};
+	struct fi_msg_rma message = {.msg_iov = &iov, .iov_count = 1, .addr = my.peers[other], .rma_iov = places,
+				     .rma_iov_count = PLACES, .context = local};
+	/* The first access to a peer tries whether its memory can be reached. */
+	OK_WHEN_ROOM(fi_read(my.ep, local, EACH, NULL, my.peers[other], base, key, local));
+	next();
+	memset(local, 0, PLACES * EACH);
+	int before = copies;
+	OK_WHEN_ROOM(fi_readmsg(my.ep, &message, FI_COMPLETION));
+	CHECK(next().op_context == local);
+	CHECK(copies - before <= 1);
+	for (size_t i = 0; i < PLACES * EACH; i++) {
+		size_t at = i / EACH * APART + i % EACH;
+		EQUAL(local[i], (unsigned char)((unsigned)other * 31 + at * 7 + (at >> 8)));
+	}
+	both_done();
 }
 
 static void scattered_write(void)
@@ -221,6 +261,7 @@ static void closing(void)
 static void body(void)
 {
 	open_memory();
+	scattered_read();
 	reads_and_writes();
 	scattered_write();
 	injected_write();
