@@ -149,22 +149,24 @@ impl ShmLink {
     pub fn idle(&mut self) -> Idle {
         match self.spin.step() {
             Step::Linger if self.look_longer() => Idle::Arrived,
-            Step::Linger => Idle::Spin,
             Step::Spin => {
                 std::hint::spin_loop();
                 Idle::Spin
             }
-            Step::Look => {
-                self.watch();
-                Idle::Spin
-            }
-            Step::Yield => self.yield_now(),
+            step => self.end_idle(step),
         }
     }
 
     /// An empty poll of another kind, which has been answered already: as [`idle`](Self::idle), but waits for nothing.
     pub fn count_idle(&mut self) -> Idle {
-        match self.spin.step() {
+        let step = self.spin.step();
+        self.end_idle(step)
+    }
+
+    /// What is left to do of a step that waits for nothing.
+    #[inline]
+    fn end_idle(&mut self, step: Step) -> Idle {
+        match step {
             Step::Linger | Step::Spin => Idle::Spin,
             Step::Look => {
                 self.watch();

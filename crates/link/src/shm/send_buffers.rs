@@ -72,8 +72,8 @@ impl SentArea {
 
     /// Copies the first bytes of a buffer into `into`, as far as there is room; see [`BufferArea::drain`].
     #[inline]
-    pub fn drain(&self, buffer: usize, into: &mut IoBuffer, length: usize) -> bool {
-        self.area.drain(buffer, into, 0, length.min(into.len()))
+    pub fn drain(&self, buffer: usize, into: &mut IoBuffer, length: usize) {
+        self.area.drain(buffer, into, 0, length.min(into.len()));
     }
 }
 

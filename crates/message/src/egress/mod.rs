@@ -21,9 +21,7 @@ use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
 use crate::waits::{WaitCause, Waits};
 use crate::wire::MessageKind;
-use tidegate_flow::{
-    Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Placement, Posting, Violation,
-};
+use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Posting, Violation};
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
@@ -33,8 +31,8 @@ use inject_backoff::InjectBackoff;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::WaitingSend;
-use outgoing::Departing;
 pub(crate) use outgoing::{Body, Outgoing, copy_of};
+use outgoing::{Departing, FillSome};
 pub(crate) use short::{CarriedShort, Short, Two};
 
 /// How far a message got.
@@ -373,17 +371,10 @@ impl<B: Buffer> Egress<B> {
         message: &mut impl Departing,
         mut credits: Credits,
     ) -> Option<Step> {
-        let (flow, mut index, mut riding) = (&mut self.flow, message.packets_gone(), 0);
-        let mut left = credits.count();
-        let outcome = mailboxes.write(to, credits.count(), |packets: &mut [Packet], placement: Placement| {
-            message.fill(index, packets, placement);
-            index += packets.len() as u32;
-            left -= packets.len() as u32;
-            // All but a message's last are full.
-            if let Some(packet) = packets.last_mut() {
-                riding += u64::from(flow.before_send(to, packet, left));
-            }
-        });
+        let mut riding = 0;
+        let (index, left) = (message.packets_gone(), credits.count());
+        let filling = FillSome { message: &*message, flow: &mut self.flow, to, index, left, riding: &mut riding };
+        let outcome = mailboxes.write(to, credits.count(), filling);
         let written = *outcome.as_ref().unwrap_or(&0);
         credits.spend_many(written);
         match outcome {
@@ -397,7 +388,7 @@ impl<B: Buffer> Egress<B> {
         message.note_gone(written);
         mailboxes.counters().add(Counter::PacketsSent, u64::from(written));
         if riding > 0 {
-            mailboxes.counters().add(Counter::CreditsPiggybacked, riding);
+            mailboxes.counters().add(Counter::CreditsPiggybacked, riding.into());
         }
         self.flush_control(mailboxes, now);
         match outcome {

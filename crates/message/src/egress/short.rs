@@ -1,9 +1,9 @@
-//! Messages of one packet, as most are: [`Short`], and [`CarriedShort`], whose payload the link carries. They leave
-//! straight into the packet that is written, without a description that could wait; only if one has to, an
-//! [`Outgoing`](super::Outgoing) is made of it.
+//! Messages of one packet, as most are: [`Short`], and [`CarriedShort`], whose payload the link carries; and those of
+//! [`Two`]. They leave straight into the packets that are written, without a description that could wait; only if one
+//! has to, an [`Outgoing`](super::Outgoing) is made of it.
 
 use super::mailboxes::Mailboxes;
-use super::outgoing::head_of;
+use super::outgoing::{Departing, head_of};
 use super::{Egress, Step};
 use crate::counter::Counter;
 use crate::link::{Buffer, Fill, WriteError};
@@ -39,7 +39,7 @@ impl<B: Buffer> OnePacket for Short<'_, B> {
     #[inline(always)]
     fn fill(&self, packet: &mut Packet, placement: Placement) {
         let length = self.buffer.len();
-        let filled = self.head.emit_payload(length as u32, &mut packet.payload);
+        let filled = self.head.emit_payload(self.buffer.len() as u32, &mut packet.payload);
         let end = filled + length;
         self.buffer.read(0, &mut packet.payload[filled..end]);
         packet.header = Header::new(PacketKind::Data, end, self.head.number()).placed(placement);
@@ -51,6 +51,10 @@ impl<B: Buffer> OnePacket for Short<'_, B> {
 pub(crate) struct Two<'a, B> {
     head: Eager,
     buffer: &'a B,
+    /// Bytes of the buffer that the first packet takes.
+    in_first: usize,
+    /// Packets that have left.
+    gone: u32,
 }
 
 impl<'a, B: Buffer> Two<'a, B> {
@@ -58,48 +62,50 @@ impl<'a, B: Buffer> Two<'a, B> {
     #[inline]
     pub(crate) fn of(space: Space, data: Option<u64>, buffer: &'a B) -> Option<Self> {
         let head = head_of(space, data);
-        let bytes = head.head_bytes() + buffer.len();
-        (PAYLOAD_BYTES + 1..=2 * PAYLOAD_BYTES).contains(&bytes).then_some(Two { head, buffer })
+        let in_first = PAYLOAD_BYTES - head.head_bytes();
+        let is_two = (in_first + 1..=in_first + PAYLOAD_BYTES).contains(&buffer.len());
+        is_two.then_some(Two { head, buffer, in_first, gone: 0 })
     }
+}
 
-    /// Fills the first packet, or the second.
+impl<B: Buffer> Departing for Two<'_, B> {
     #[inline]
-    pub(super) fn fill(&self, is_first: bool, packet: &mut Packet, placement: Placement) {
-        let (length, in_first) = (self.buffer.len(), PAYLOAD_BYTES - self.head.head_bytes());
-        let (end, number) = match is_first {
-            true => {
-                let filled = self.head.emit_payload(length as u32, &mut packet.payload);
-                self.buffer.read(0, &mut packet.payload[filled..]);
-                (PAYLOAD_BYTES, self.head.number())
-            }
-            false => {
-                let rest = length - in_first;
-                self.buffer.read(in_first, &mut packet.payload[..rest]);
-                (rest, 0)
-            }
-        };
-        packet.header = Header::new(PacketKind::Data, end, number).placed(placement);
+    fn packets_gone(&self) -> u32 {
+        self.gone
     }
-}
 
-/// Fills the packets of a message of two, and lets credits ride on the last.
-struct FillTwo<'a, 'b, B> {
-    message: &'a Two<'b, B>,
-    filled: u32,
-    flow: &'a mut FlowControl,
-    to: PeerId,
-    /// Credits that ride.
-    riding: &'a mut u32,
-}
+    #[inline]
+    fn packets_left(&self) -> u32 {
+        2 - self.gone
+    }
 
-impl<B: Buffer> Fill for FillTwo<'_, '_, B> {
+    #[inline]
+    fn has_waited(&self) -> bool {
+        false
+    }
+
     #[inline(always)]
-    fn fill(&mut self, packets: &mut [Packet], placement: Placement) {
-        for packet in packets {
-            self.message.fill(self.filled == 0, packet, placement);
-            self.filled += 1;
-            *self.riding += self.flow.before_send(self.to, packet, 2_u32.saturating_sub(self.filled));
+    fn fill(&self, index: u32, packets: &mut [Packet], placement: Placement) {
+        for (packet, index) in packets.iter_mut().zip(index..) {
+            let (end, number) = match index {
+                0 => {
+                    let filled = self.head.emit_payload(self.buffer.len() as u32, &mut packet.payload);
+                    self.buffer.read(0, &mut packet.payload[filled..]);
+                    (PAYLOAD_BYTES, self.head.number())
+                }
+                _ => {
+                    let rest = self.buffer.len() - self.in_first;
+                    self.buffer.read(self.in_first, &mut packet.payload[..rest]);
+                    (rest, 0)
+                }
+            };
+            packet.header = Header::new(PacketKind::Data, end, number).placed(placement);
         }
+    }
+
+    #[inline]
+    fn note_gone(&mut self, packets: u32) {
+        self.gone += packets;
     }
 }
 
@@ -183,34 +189,15 @@ impl<B: Buffer> Egress<B> {
         mailboxes: &mut impl Mailboxes,
         now: Instant,
         to: PeerId,
-        message: &Two<'_, S>,
+        mut message: Two<'_, S>,
     ) -> Option<Step> {
         let is_behind = self.attention.has_begun() && self.step_behind(to).is_some();
-        if is_behind || self.flow.credits(to) < 2 {
+        if is_behind || self.flow.credits(to) < message.packets_left() {
             return None;
         }
-        let Answer::Packets(mut credits) = self.flow.request(to, 2, now) else { return None };
-        if credits.count() < 2 {
-            self.flow.give_back(to, credits);
-            return None;
-        }
-        let mut riding = 0;
-        let filling = FillTwo { message, filled: 0, flow: &mut self.flow, to, riding: &mut riding };
-        let written = match mailboxes.write(to, 2, filling) {
-            Ok(written) => written,
-            Err(error) => return Some(self.end_unwritten(mailboxes, now, to, credits, error)),
-        };
-        credits.spend_many(written);
-        match credits.count() {
-            0 => credits.end(),
-            _ => self.flow.give_back(to, credits),
-        }
-        mailboxes.counters().add(Counter::PacketsSent, written.into());
-        if riding > 0 {
-            mailboxes.counters().add(Counter::CreditsPiggybacked, riding.into());
-        }
-        self.flush_control(mailboxes, now);
-        Some(if written == 2 { Step::Sent } else { Step::Begun })
+        let Answer::Packets(credits) = self.flow.request(to, message.packets_left(), now) else { return None };
+        let step = self.write_packets(mailboxes, now, to, &mut message, credits);
+        if message.packets_gone() == 1 { Some(Step::Begun) } else { step }
     }
 
     /// How far a message gets that something waits in front of; `None` if nothing does.

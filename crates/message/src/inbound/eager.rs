@@ -6,7 +6,7 @@ use crate::assembly::{Sink, write_clipped};
 use crate::envelope::Envelope;
 use crate::link::Link;
 use crate::malformed::{Handled, Malformed};
-use crate::matching::{Matched, Stored, Whole};
+use crate::matching::{Filled, Matched, Stored, Whole};
 use crate::memory::Memory;
 use crate::operation::{Queue, Target};
 use crate::payload::Payload;
@@ -52,12 +52,8 @@ impl<L: Link> Inbound<L> {
             && !head.was_dropped
             && let Some(filled) = self.matching.of(queue).fill_first(&envelope, rest)
         {
-            // So much of the window may be free again that its sender is to be told.
             let is_to_update = admitted.pass();
-            self.report_filled(port, filled, &envelope, queue);
-            if is_to_update {
-                self.update_window(port, from);
-            }
+            self.end_filled(port, from, filled, &envelope, queue, is_to_update);
             return Ok(());
         }
         // It was deferred, and its envelope has been dropped here.
@@ -67,6 +63,24 @@ impl<L: Link> Inbound<L> {
         }
         self.begin_eager_otherwise(port, from, envelope, queue, rest);
         Ok(())
+    }
+
+    /// A message that has come whole has filled the first receive. `is_to_update`: so much of the window may be free
+    /// again that its sender is to be told.
+    #[inline(always)]
+    fn end_filled(
+        &mut self,
+        port: &mut Port<L>,
+        from: PeerId,
+        filled: Filled,
+        envelope: &Envelope,
+        queue: Queue,
+        is_to_update: bool,
+    ) {
+        self.report_filled(port, filled, envelope, queue);
+        if is_to_update {
+            self.update_window(port, from);
+        }
     }
 
     /// The first packet of an eager message of several, or one that the first receive does not accept.
@@ -124,10 +138,7 @@ impl<L: Link> Inbound<L> {
         let carried = CarriedBy { link: &mut port.link, from, number, length };
         if let Some(filled) = self.matching.of(queue).fill_first(&envelope, carried) {
             let is_to_update = admitted.pass();
-            self.report_filled(port, filled, &envelope, queue);
-            if is_to_update {
-                self.update_window(port, from);
-            }
+            self.end_filled(port, from, filled, &envelope, queue, is_to_update);
             return Ok(());
         }
         port.egress.attention.raise();

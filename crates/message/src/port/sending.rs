@@ -93,7 +93,7 @@ impl<L: Link> Port<L> {
             return None;
         }
         match Two::of(space, data, buffer) {
-            Some(two) => self.egress.send_two(&mut self.link, self.now, to, &two),
+            Some(two) => self.egress.send_two(&mut self.link, self.now, to, two),
             None => self.send_carried(to, space, data, buffer),
         }
     }

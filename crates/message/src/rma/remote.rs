@@ -168,10 +168,20 @@ impl<L: Link> Rma<L> {
                 None => return false,
             }
         }
-        let bytes = buffer.len() - left;
-        let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
-        let mut whole = buffer.slice(0, bytes);
-        let status = port.link.read_peer(transfer, peer, &there, &mut whole, 0);
+        self.read_directly(port, key, peer, &there, buffer.slice(0, buffer.len() - left))
+    }
+
+    /// Reads places of a peer's memory. `false`: they have to be read by message.
+    fn read_directly(
+        &mut self,
+        port: &mut Port<L>,
+        key: Key,
+        peer: PeerId,
+        there: &[RemoteMemory],
+        mut into: L::Buffer,
+    ) -> bool {
+        let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), into.len()).0);
+        let status = port.link.read_peer(transfer, peer, there, &mut into, 0);
         self.has_begun(port, key, transfer, status)
     }
 
@@ -193,13 +203,11 @@ impl<L: Link> Rma<L> {
             }
             return self.operations.note_part(key, status);
         };
-        if may_be_direct && let Some(there) = self.direct_memory(port, peer, target, bytes, Access::Read) {
-            let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
-            let mut part = buffer.slice(offset, bytes);
-            let status = port.link.read_peer(transfer, peer, &[there], &mut part, 0);
-            if self.has_begun(port, key, transfer, status) {
-                return;
-            }
+        if may_be_direct
+            && let Some(there) = self.direct_memory(port, peer, target, bytes, Access::Read)
+            && self.read_directly(port, key, peer, &[there], buffer.slice(offset, bytes))
+        {
+            return;
         }
         if self.fail_if_lost(port, key, peer) {
             return;

@@ -249,8 +249,17 @@ pub(super) fn of_queue(queue: Queue, tagged: MessageKind, untagged: MessageKind)
 /// The queue of a kind that is one of two; the opposite of [`of_queue`].
 #[inline]
 pub(super) fn queue_among(kind: MessageKind, tagged: MessageKind, untagged: MessageKind) -> Option<Queue> {
-    let is_one = |(one, queue)| (one == kind).then_some(queue);
-    [(tagged, Queue::Tagged), (untagged, Queue::Untagged)].into_iter().find_map(is_one)
+    queue_of_number(kind as u8, tagged, untagged)
+}
+
+/// The same of a number that may be of no kind.
+#[inline]
+pub(super) fn queue_of_number(number: u8, tagged: MessageKind, untagged: MessageKind) -> Option<Queue> {
+    match number {
+        _ if number == tagged as u8 => Some(Queue::Tagged),
+        _ if number == untagged as u8 => Some(Queue::Untagged),
+        _ => None,
+    }
 }
 
 /// The little-endian number at `offset`, if it is inside.

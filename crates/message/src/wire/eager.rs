@@ -1,6 +1,8 @@
 //! Eager messages: one kind for each queue; and two for those whose payload the link carries beside the packets.
 
-use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue};
+use super::codec::{
+    HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, queue_of_number,
+};
 use crate::operation::Queue;
 use tidegate_flow::PAYLOAD_BYTES;
 
@@ -19,13 +21,7 @@ impl Eager {
     /// The queue, if the number is one of this family's kinds.
     #[inline]
     pub(crate) fn queue_of(number: u8) -> Option<Queue> {
-        const TAGGED: u8 = MessageKind::EagerTagged as u8;
-        const UNTAGGED: u8 = MessageKind::EagerUntagged as u8;
-        match number {
-            TAGGED => Some(Queue::Tagged),
-            UNTAGGED => Some(Queue::Untagged),
-            _ => None,
-        }
+        queue_of_number(number, MessageKind::EagerTagged, MessageKind::EagerUntagged)
     }
 
     /// The number of its kind.
@@ -106,13 +102,7 @@ impl Carried {
     /// The queue, if the number is one of this family's kinds.
     #[inline]
     pub(crate) fn queue_of(number: u8) -> Option<Queue> {
-        const TAGGED: u8 = MessageKind::CarriedTagged as u8;
-        const UNTAGGED: u8 = MessageKind::CarriedUntagged as u8;
-        match number {
-            TAGGED => Some(Queue::Tagged),
-            UNTAGGED => Some(Queue::Untagged),
-            _ => None,
-        }
+        queue_of_number(number, MessageKind::CarriedTagged, MessageKind::CarriedUntagged)
     }
 
     /// Writes the whole message; returns its bytes and the number of its kind.

@@ -1,7 +1,6 @@
 //! A domain: the settings, the lock, and what all endpoints of the domain share.
 
 use crate::addressing::addresses::Addresses;
-use crate::border::bindings::FI_EAVAIL;
 use crate::border::bindings::*;
 use crate::border::errno::{self, Errno, INVALID, Result, TRY_AGAIN, YIELD, YIELD_BEFORE_ERROR};
 use crate::border::guard;
