@@ -50,7 +50,9 @@ QUICK = {"ofi/it": ("information::", "programs::messages_", "programs::receives_
 FIRST = ["message/it", "flow/it", "link/tidegate_link"]
 """The longest but for `EARLY`, which begin first."""
 EARLY = "ofi/it"
-"""It takes longest and mostly waits: it is built first, and runs while the others are compiled."""
+"""It takes longest and mostly waits: it is built first, and runs while the others are compiled,"""
+EARLY_AT_ONCE = 4
+"""so many of its tests at a time, on however few cores."""
 
 
 @dataclass
@@ -97,6 +99,8 @@ def run(job: Job) -> Outcome:
     started = time.monotonic()
     # Cargo tells tests of its own where the crate is, by this variable.
     environment = os.environ | {"CARGO_MANIFEST_DIR": str(job.program.crate)}
+    if job.program.title == EARLY:
+        environment.setdefault("RUST_TEST_THREADS", str(max(EARLY_AT_ONCE, os.cpu_count() or 1)))
     done = subprocess.run([job.program.path, *job.words], cwd=job.program.crate, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     seconds = time.monotonic() - started

@@ -14,6 +14,9 @@ use tidegate_flow::{Instant, PeerId};
 
 /// Sends that are remembered, and messages on their way to us.
 const SENDS_MOST: usize = 64;
+/// Looks that a program may let pass before it asks again. One: where others have the processor, a look comes as soon as
+/// the program goes on, and it asks only afterwards.
+const UNASKED_MOST: u8 = 1;
 /// Places for kept sends that one look goes through, and places for pulls.
 pub(crate) const PLACES_PER_LOOK: usize = 64;
 
@@ -41,8 +44,8 @@ pub(crate) struct SeenSend {
 struct Probe {
     queue: Queue,
     pattern: Pattern,
-    /// It was asked since the last look.
-    is_new: bool,
+    /// How many looks have come since it was asked last.
+    looks_since: u8,
     since: Option<Instant>,
 }
 
@@ -104,8 +107,8 @@ impl Looks {
     /// The program has asked for a message that is not there.
     pub(crate) fn note_probe(&mut self, queue: Queue, pattern: Pattern) {
         match &mut self.probe {
-            Some(probe) if (probe.queue, probe.pattern) == (queue, pattern) => probe.is_new = true,
-            probe => *probe = Some(Probe { queue, pattern, is_new: true, since: None }),
+            Some(probe) if (probe.queue, probe.pattern) == (queue, pattern) => probe.looks_since = 0,
+            probe => *probe = Some(Probe { queue, pattern, looks_since: 0, since: None }),
         }
     }
 
@@ -114,14 +117,14 @@ impl Looks {
         self.probe = None;
     }
 
-    /// What the program goes on to ask for, and since when: it has asked since the last look.
+    /// What the program goes on to ask for, and since when.
     pub(crate) fn see_probe(&mut self, now: Instant) -> Option<(Queue, Pattern, Instant)> {
-        let probe = self.probe.as_mut().filter(|probe| probe.is_new);
-        let Some(Probe { queue, pattern, is_new, since }) = probe else {
+        let probe = self.probe.as_mut().filter(|probe| probe.looks_since <= UNASKED_MOST);
+        let Some(Probe { queue, pattern, looks_since, since }) = probe else {
             self.probe = None;
             return None;
         };
-        *is_new = false;
+        *looks_since += 1;
         Some((*queue, *pattern, *since.get_or_insert(now)))
     }
 

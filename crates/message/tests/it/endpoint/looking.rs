@@ -159,6 +159,12 @@ fn who_asks_again_and_again_for_a_message_waits_for_it() {
     assert_eq!((probe.is_probe, probe.space, open.receives_in_all), (true, tagged(7), 1));
     assert!(age(&open, probe.since) >= 3 * A_WHILE);
     let open = look(&mut world, 1);
+    assert_eq!((open.receives.len(), open.receives_in_all), (1, 1), "others may have had the processor");
+    world.receive(1).tagged(7).peek().post();
+    let [probe] = look(&mut world, 1).receives[..] else { panic!("it goes on to ask") };
+    assert!(age(&open, probe.since) >= 3 * A_WHILE);
+    look(&mut world, 1);
+    let open = look(&mut world, 1);
     assert!(open.receives.is_empty() && open.receives_in_all == 0, "it has stopped to ask");
     world.receive(1).tagged(7).peek().post();
     world.send(0).to(1).tagged(7).bytes(b"x").post();

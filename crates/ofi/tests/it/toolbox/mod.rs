@@ -134,9 +134,14 @@ pub fn segments_of(output: &Output) -> Vec<String> {
 }
 
 /// Settings with which each process of a program has a host of its own, as far as anybody can tell, and reaches the
-/// others by TCP. They name libfabric 1.17's way, which newer ones have as well.
-pub const APART: [(&str, &str); 3] =
-    [("TEST_APART", "1"), ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"), ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm")];
+/// others by TCP. They name libfabric 1.17's way, which newer ones have as well. Processes that do not see that they
+/// share their cores would poll for milliseconds each time before they let the others run.
+pub const APART: [(&str, &str); 4] = [
+    ("TEST_APART", "1"),
+    ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"),
+    ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm"),
+    ("FI_TIDEGATE_SPIN", "32"),
+];
 
 /// Whether processes may have a `/dev/shm` of their own here. Says so if not.
 pub fn may_live_apart() -> bool {
