@@ -137,6 +137,17 @@ impl IoBuffer {
         }
     }
 
+    /// Copies `length` bytes from `offset` on to the end of `into`. Panics when the buffer has not so many.
+    pub(crate) fn append_to(&self, offset: usize, length: usize, into: &mut Vec<u8>) {
+        into.reserve(length);
+        let spare = into.spare_capacity_mut().as_mut_ptr().cast();
+        // SAFETY: there is room for so many bytes, which are all written then and belong to nobody else.
+        unsafe {
+            self.copy_out(offset, spare, length);
+            into.set_len(into.len() + length);
+        }
+    }
+
     /// Where `offset..offset + length` lies if the buffer is one piece that has it, which is nearly always so.
     #[inline(always)]
     pub(crate) fn in_one_piece(&self, offset: usize, length: usize) -> Option<*mut u8> {

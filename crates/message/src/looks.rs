@@ -14,8 +14,8 @@ use tidegate_flow::{Instant, PeerId};
 
 /// Sends that are remembered, and messages on their way to us.
 const SENDS_MOST: usize = 64;
-/// Looks that a program may let pass before it asks again. One: where others have the processor, a look comes as soon as
-/// the program goes on, and it asks only afterwards.
+/// Looks that a program may let pass before it asks again. One: where the processor is shared, a look comes as soon as
+/// the program goes on, and the question afterwards.
 const UNASKED_MOST: u8 = 1;
 /// Places for kept sends that one look goes through, and places for pulls.
 pub(crate) const PLACES_PER_LOOK: usize = 64;

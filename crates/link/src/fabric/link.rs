@@ -242,7 +242,7 @@ impl<N: Network> Carry for FabricLink<N> {
     /// It leaves with the packets that follow, or by itself with the next exchange.
     fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> Option<u32> {
         // They come in their order: no number is needed.
-        self.protocol.carry(peer, message).then_some(0)
+        self.protocol.carry(peer, message, self.network.longest_batch()).then_some(0)
     }
 
     fn has_carried(&mut self, peer: PeerId, _: u32, length: usize) -> bool {

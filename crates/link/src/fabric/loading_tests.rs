@@ -3,14 +3,18 @@
 use super::stream::{CARRIED_MOST, UNACKNOWLEDGED};
 use super::testing::{Faults, Random, contact};
 use super::tests::{Job, MOMENT};
-use super::wire::{Header, Kind, LONGEST_BATCH_BYTES, Load, PART_MOST, PROOF_BYTES, Receipt};
+use super::wire::{
+    BESIDE_PART, Header, Kind, LONGEST_BATCH_BYTES, Load, PART_MOST, PROOF_BYTES, Receipt, SHORT_BATCH_BYTES,
+};
 use crate::memory::IoBuffer;
 use proptest::prelude::*;
 use std::time::Duration;
 use tidegate_flow::PeerId;
 
+/// A part of a message.
+const PART: usize = SHORT_BATCH_BYTES - BESIDE_PART;
 /// What a test allows to wait.
-const WINDOW: u32 = 200_000;
+const WINDOW: u32 = 5 << 20;
 
 /// A message whose bytes and length follow from its number.
 fn message(number: u32) -> Vec<u8> {
@@ -27,7 +31,7 @@ fn is_carried(number: u32) -> bool {
 fn carry(job: &mut Job, to: PeerId, mut message: Vec<u8>) -> bool {
     // SAFETY: the bytes outlive the buffer, which nobody has after this function.
     let buffer = unsafe { IoBuffer::from_parts(message.as_mut_ptr(), message.len()) };
-    job.nodes[0].protocol.carry(to, &buffer)
+    job.nodes[0].protocol.carry(to, &buffer, SHORT_BATCH_BYTES)
 }
 
 fn exchange_messages(seed: u64, faults: Faults, count: u32) -> Result<(), TestCaseError> {
@@ -94,8 +98,8 @@ fn who_sends_more_than_its_window_is_heard_no_more_and_nothing_more_is_kept() {
     job.nodes[0].protocol.set_window(40_000);
     let to = job.peer(0, 1);
     job.steps(3, MOMENT);
-    let part = vec![7; PART_MOST];
-    let load = Load { part: PART_MOST as u32, rest: 0 };
+    let part = vec![7; PART];
+    let load = Load { part: PART as u32, rest: 0 };
     let now = job.now;
     let protocol = &mut job.nodes[0].protocol;
     protocol.handle_batch(&loaded(0, load, &part), now);
@@ -117,12 +121,12 @@ fn who_fills_its_window_otherwise_while_messages_wait_is_heard_no_more() {
     job.nodes[0].protocol.set_window(40_000);
     let to = job.peer(0, 1);
     job.steps(3, MOMENT);
-    let (part, now) = (vec![7; PART_MOST], job.now);
+    let (part, now) = (vec![7; PART], job.now);
     let protocol = &mut job.nodes[0].protocol;
-    protocol.handle_batch(&loaded(0, Load { part: PART_MOST as u32, rest: 0 }, &part), now);
+    protocol.handle_batch(&loaded(0, Load { part: PART as u32, rest: 0 }, &part), now);
     protocol.set_window_left(to, 20_000);
     assert_eq!(protocol.poll_event(), None, "there is room for both");
-    protocol.set_window_left(to, PART_MOST as u32);
+    protocol.set_window_left(to, PART as u32);
     assert!(!job.departure(0).expect("it broke the protocol").0);
     assert_eq!(job.nodes[0].protocol.take_carried(to), None, "nothing of it is kept");
 }
@@ -135,7 +139,7 @@ fn a_carried_message_leaves_with_its_packet_in_one_batch_and_more_of_them_than_b
     job.steps(3, MOMENT);
     let sent = job.nodes[0].protocol.counts().sent;
     let most = 2 * UNACKNOWLEDGED as u32;
-    let bytes = vec![9; PART_MOST / 4];
+    let bytes = vec![9; PART / 4];
     for number in 0..most {
         assert!(carry(&mut job, to, bytes.clone()), "message {number}");
         assert_eq!(job.write(0, to, number), Ok(1));

@@ -7,7 +7,7 @@
 //! | `admission` | who may speak: proofs, and what strangers can do all the same |
 //! | `wire`, `greeting` | the bytes of a batch, and of what two endpoints say of themselves first |
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
-//! | `loading` | messages that are carried beside packets, in one way |
+//! | `loading`, `copies` | messages that are carried beside packets, in one way; what they take at their sender |
 //! | `buffers`, `posting` | posted buffers: what is refused, and sent again |
 //! | `slots` | one pool of slots: what is refused, and sent again when its sender is invited |
 //! | `peer` | one peer: what is to be said to it |
@@ -27,6 +27,7 @@ mod admission;
 mod buffers;
 mod closing;
 mod contact;
+mod copies;
 mod departing;
 mod former;
 mod greeting;
@@ -80,4 +81,4 @@ pub use peer::OUTSTANDING_MOST;
 pub use protocol::{Counts, Protocol};
 pub use reachability_probe::{PROBES_MOST, QUESTIONS_MOST};
 pub use reads::Chunking;
-pub use wire::LONGEST_BATCH_BYTES;
+pub use wire::{LONGEST_BATCH_BYTES, SHORT_BATCH_BYTES};

@@ -3,9 +3,11 @@
 //! since batches are sent again, deliver one twice.
 
 use super::kind::NetworkKind;
+use super::wire::LONGEST_BATCH_BYTES;
 use crate::memory::IoBuffer;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::sync::Arc;
 use tidegate_message::{RemoteMemory, Span};
 
 /// Most bytes of an address of the network below: what a [`Contact`](super::contact::Contact) has room for.
@@ -142,7 +144,7 @@ pub enum NetworkEvent<'a> {
     Broken(String),
 }
 
-/// A network of datagrams of up to [`LONGEST_BATCH_BYTES`](super::wire::LONGEST_BATCH_BYTES), which may also read
+/// A network of datagrams of up to [`longest_batch`](Network::longest_batch) bytes, which may also read
 /// memory of peers that have exposed it. Dropping it ends all sendings and reads.
 pub trait Network {
     /// Where others reach us.
@@ -151,6 +153,11 @@ pub trait Network {
     /// Which network it is.
     fn kind(&self) -> NetworkKind {
         NetworkKind::OTHER
+    }
+
+    /// Most bytes of a batch that had better go by it, at least [`SHORT_BATCH_BYTES`](super::wire::SHORT_BATCH_BYTES).
+    fn longest_batch(&self) -> usize {
+        LONGEST_BATCH_BYTES
     }
 
     /// Makes a peer known. Errors are for people: they name the address and what is wrong.
@@ -166,6 +173,11 @@ pub trait Network {
 
     /// Starts to send a batch, of which it takes a copy. Does not wait.
     fn send(&mut self, to: Route, token: Token, batch: &[u8]) -> Sending;
+
+    /// The same for a batch that does not change until an event tells the end: the network may share it instead.
+    fn send_kept(&mut self, to: Route, token: Token, batch: &Arc<Vec<u8>>) -> Sending {
+        self.send(to, token, batch)
+    }
 
     /// Makes progress, and tells what has happened. What was received is lent until the next call.
     fn poll(&mut self) -> Option<NetworkEvent<'_>>;

@@ -7,9 +7,9 @@ use super::liveness::{Probe, Reach, Trouble};
 use super::loading::Loading;
 use super::network::{Network, Route};
 use super::slots::Speculating;
-use super::stream::{Inbox, Outbox};
-use super::wire::{Kind, Receipt};
-use tidegate_flow::{Header, Instant, Packet, PacketKind};
+use super::stream::{ACKNOWLEDGED_BYTES, Inbox, Outbox, UNACKNOWLEDGED};
+use super::wire::{Kind, PACKETS_PER_BATCH, Receipt};
+use tidegate_flow::{Header, Instant, PACKET_BYTES, Packet, PacketKind};
 
 /// Sendings to a peer that the network may have at a time: what one peer does not take must not use up the buffers
 /// that there are for all.
@@ -41,6 +41,34 @@ pub struct Due {
     pub answer: Option<u64>,
     /// An acknowledgement, if nothing has carried it until then.
     pub acknowledgement: Option<Instant>,
+}
+
+/// What has come since we last acknowledged.
+#[derive(Debug, Default)]
+pub struct Unacknowledged {
+    /// Batches without a part of a carried message.
+    batches: u64,
+    /// One of them was full: others wait behind it.
+    is_full: bool,
+    /// Bytes of batches with a part.
+    bytes: usize,
+}
+
+impl Unacknowledged {
+    /// A batch has come in its turn, of so many bytes behind its header.
+    pub fn add(&mut self, bytes: usize, is_loaded: bool) {
+        if is_loaded {
+            self.bytes += bytes;
+        } else {
+            self.batches += 1;
+            self.is_full |= bytes >= PACKETS_PER_BATCH * PACKET_BYTES;
+        }
+    }
+
+    /// Whether the sender may be waiting for an acknowledgement.
+    pub fn are_many(&self) -> bool {
+        self.is_full || self.batches >= UNACKNOWLEDGED / 2 || self.bytes >= ACKNOWLEDGED_BYTES
+    }
 }
 
 /// An endpoint on another host.
@@ -77,8 +105,8 @@ pub struct Peer {
     /// How much is left of what we set aside for its unmatched messages, in bytes, where that is not what we set aside
     /// for everybody.
     pub window_left: Option<u32>,
-    /// Batches that it has sent since we last acknowledged.
-    pub unacknowledged: u64,
+    /// What it has sent since we last acknowledged.
+    pub unacknowledged: Unacknowledged,
     /// What is to be said to it beside packets.
     pub due: Due,
     /// Whether it stands in the queue of those to whom something is to be sent.
@@ -114,7 +142,7 @@ impl Peer {
             arriving: Arriving::default(),
             loading: Loading::default(),
             window_left: None,
-            unacknowledged: 0,
+            unacknowledged: Unacknowledged::default(),
             due: Due::default(),
             is_queued: false,
             probe: Probe::default(),

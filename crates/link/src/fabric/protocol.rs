@@ -18,6 +18,7 @@
 
 use super::buffers::{KEPT_MOST, Unaccepted};
 use super::contact::Contact;
+use super::copies::{Copies, SHARED_MOST};
 use super::departing::Departing;
 use super::former::FormerPeers;
 use super::greeting::Greeting;
@@ -27,8 +28,8 @@ use super::peer::{OUTSTANDING_MOST, Peer, Phase};
 use super::reachability_probe::ReachabilityProbe;
 use super::reads::Reads;
 use super::slots::{Holder, Speculating};
-use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
-use super::wire::UNPROVEN_BYTES;
+use super::stream::{Inbox, Outbox, PACKETS_PER_ARRIVAL};
+use super::wire::BESIDE_PART;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use crate::shm::{LinkError, Told};
@@ -39,8 +40,6 @@ use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, WriteError};
 
 /// Packets that are filled together.
 const PACKETS_AT_ONCE: usize = 16;
-/// Packets that one call may put into the mailbox: a batch, and those that had come early behind it.
-const PACKETS_PER_ARRIVAL: usize = (UNACKNOWLEDGED as usize + 1) * UNPROVEN_BYTES / PACKET_BYTES;
 /// Peers that are lost or have left, of which the id is remembered, per peer that there may be.
 const ENDED_PER_PEER: usize = 2;
 /// What has happened, for counters and tests.
@@ -97,6 +96,8 @@ pub struct Protocol {
     pub(super) retry_timer: Duration,
     /// The peer for which slots of our pool have been kept longest, while others wait for some.
     pub(super) holder: Option<Holder>,
+    /// Memory for messages that are carried, beyond what each peer may have.
+    copies: Copies,
     pub(super) notices: Notices,
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
@@ -136,6 +137,7 @@ impl Protocol {
             refused: VecDeque::new(),
             retry_timer: flow.buffers.retry_timer,
             holder: None,
+            copies: Copies::default(),
             notices: Notices::default(),
             departing: Departing::new(flow.peers as usize),
             reachability: ReachabilityProbe::new(flow.peers as usize),
@@ -156,7 +158,7 @@ impl Protocol {
         let kept = if flow.scheme.lends().posts_buffers() { 4 * KEPT_MOST * (PACKET_BYTES + 8) } else { 0 };
         let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table + kept;
         let pool = if flow.scheme.lends().is_pool_of_slots() { SlotPool::bytes_most(flow.peers) } else { 0 };
-        2 * mailbox_most(flow) * PACKET_BYTES + pool + peers * each + NOTICES_MOST * 256
+        2 * mailbox_most(flow) * PACKET_BYTES + SHARED_MOST + pool + peers * each + NOTICES_MOST * 256
     }
 
     /// What we say of ourselves.
@@ -305,11 +307,13 @@ impl Protocol {
         Ok(places as u32)
     }
 
-    /// Puts a message into batches, beside the packets that are written next, as
+    /// Puts a message into batches of up to this length, beside the packets that are written next, as
     /// [`Carry::carry`](tidegate_message::Carry::carry) wants it.
-    pub fn carry(&mut self, to: PeerId, message: &IoBuffer) -> bool {
-        let Some(peer) = self.known(to).filter(|peer| peer.phase == Phase::Open) else { return false };
-        let is_carried = peer.outbox.carry(message.len(), |offset, part| message.read(offset, part));
+    pub fn carry(&mut self, to: PeerId, message: &IoBuffer, longest_batch: usize) -> bool {
+        let Some(peer) = self.places.get_mut(to.0 as usize).and_then(|at| at.peer.as_deref_mut()) else { return false };
+        let append = |offset, length, batch: &mut Vec<u8>| message.append_to(offset, length, batch);
+        let (length, part_most) = (message.len(), longest_batch - BESIDE_PART);
+        let is_carried = peer.phase == Phase::Open && peer.outbox.carry(length, part_most, &self.copies, append);
         if is_carried {
             self.queue(to);
         }

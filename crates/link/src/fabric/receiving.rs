@@ -4,12 +4,12 @@ use super::admission;
 use super::greeting::{self, Greeting};
 use super::peer::Phase;
 use super::protocol::Protocol;
-use super::stream::{Marks, Taken, UNACKNOWLEDGED};
-use super::wire::{Batch, Header, Kind, Load, Malformed, PACKETS_PER_BATCH};
+use super::stream::{Marks, Taken};
+use super::wire::{Batch, Header, Kind, Load, Malformed};
 use crate::log::{self, Level};
 use std::mem;
 use std::time::Duration;
-use tidegate_flow::{Instant, PACKET_BYTES, PeerId};
+use tidegate_flow::{Instant, PeerId};
 use tidegate_message::LinkEvent;
 
 /// How long an acknowledgement waits for something that carries it, unless the sender may be waiting.
@@ -183,11 +183,11 @@ impl Protocol {
         let mut loading = mem::take(&mut peer.loading);
         let window = peer.window_left.unwrap_or(own_window) as usize;
         let receipt = arriving.receipt();
-        let (mut last, mut came, mut is_full, mut is_wrong) = (Marks::default(), 0, false, false);
+        let mut unacknowledged = mem::take(&mut peer.unacknowledged);
+        let (mut last, mut is_wrong) = (Marks::default(), false);
         let marks = Marks { is_closing, is_last, is_loaded: kind == Kind::Loaded };
         let taken = inbox.handle(sequence, marks, batch.body(), |body, marks| {
-            came += 1;
-            is_full |= body.len() >= PACKETS_PER_BATCH * PACKET_BYTES;
+            unacknowledged.add(body.len(), marks.is_loaded);
             last = Marks {
                 is_closing: last.is_closing | marks.is_closing,
                 is_last: last.is_last | marks.is_last,
@@ -211,10 +211,11 @@ impl Protocol {
         let is_refused = arriving.receipt().refusals != receipt.refusals;
         let is_awaited = mem::take(&mut arriving.wants_answer);
         peer.arriving = arriving;
-        peer.unacknowledged += came;
+        let are_many = unacknowledged.are_many();
+        peer.unacknowledged = unacknowledged;
         // A sender that was refused and sends nothing more anyway has no use for the answer before it is invited.
         let is_answered = is_refused != is_awaited;
-        let is_urgent = is_full || is_answered || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
+        let is_urgent = are_many || is_answered || last.is_last;
         let is_news = last.is_closing && !peer.is_closing;
         peer.is_closing |= is_news;
         match taken {

@@ -4,9 +4,10 @@ use super::admission;
 use super::greeting::Greeting;
 use super::network::{Network, NetworkEvent, Route, Sending, Token};
 use super::notices::NO_PLACE;
-use super::peer::{OUTSTANDING_MOST, Peer, Phase};
+use super::peer::{OUTSTANDING_MOST, Peer, Phase, Unacknowledged};
 use super::protocol::Protocol;
 use super::wire::{Header, Kind};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
@@ -72,7 +73,7 @@ fn next_item(peer: &mut Peer, now: Instant) -> Option<Item> {
 /// The network has taken an item: it is due no more, and whatever it carried neither.
 fn handle_taken(peer: &mut Peer, item: Item, now: Instant) {
     peer.outstanding += 1;
-    peer.unacknowledged = 0;
+    peer.unacknowledged = Unacknowledged::default();
     peer.due.acknowledgement = None;
     match item {
         Item::Packets(sequence) => peer.outbox.handle_taken(sequence, peer.probe.sent, now),
@@ -298,14 +299,15 @@ fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network,
             let kind = if due.marks.is_loaded { Kind::Loaded } else { Kind::Packets };
             let (acknowledged, receipt) = come;
             let header = Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged, receipt };
-            header.emit(due.bytes);
+            // A copy of it is on its way only if the network has ended none, and then it is not due.
+            header.emit(Arc::make_mut(due.bytes).as_mut_slice());
             let token = Token(token | (1 + (sequence & SEQUENCE_MASK)));
             if !header.has_proof() {
-                return network.send(to, token, due.bytes);
+                return network.send_kept(to, token, due.bytes);
             }
             let mut sealed = due.bytes.to_vec();
             admission::seal(&mut sealed, &admission::secret_for(&own.contact, &peer.contact));
-            network.send(to, token, &sealed)
+            network.send_kept(to, token, &Arc::new(sealed))
         }
     }
 }

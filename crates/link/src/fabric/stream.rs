@@ -5,20 +5,21 @@
 //! without a timer. But who has sent a few short messages may call us no more for a long time, and what has not left by
 //! then waits: so after a pause of [`PAUSE`] up to [`BURST`] more batches leave at once. Messages that are carried
 //! beside packets (`loading`) are long enough to leave by themselves: more than [`UNACKNOWLEDGED`] of these batches may
-//! be under way. All that is unacknowledged has no more bytes than [`UNACKNOWLEDGED`] of the longest batches.
+//! be under way. All that is unacknowledged has no more than [`UNACKNOWLEDGED_BYTES`].
 //!
 //! The receiver takes the batches in order, keeps those that come early, and drops what it has had.
 //!
 //! Invariants: `kept` holds the batches from `acknowledged` on, without a gap; at most `UNACKNOWLEDGED + BURST` of them
-//! have ever been sent, of `UNACKNOWLEDGED_BYTES`; behind those are carried messages, as far as all together have no
-//! more bytes than that, and as many batches of packets as may be unacknowledged and two (one that is being filled, one
-//! for the goodbye).
+//! have ever been sent, of `UNACKNOWLEDGED_BYTES`; behind those are carried messages, which have no more bytes than the
+//! pair has for itself and what it has borrowed (`copies`), and as many batches of packets as may be unacknowledged and
+//! two (one that is being filled, one for the goodbye).
 
+use super::copies::{Copies, Loan};
 use super::wire::{
-    BATCH_BYTES, HEADER_BYTES, LOAD_BYTES, LONGEST_BATCH_BYTES, Load, PACKETS_PER_BATCH, PART_MOST, headers,
-    push_packet,
+    BATCH_BYTES, HEADER_BYTES, LOAD_BYTES, LONGEST_BATCH_BYTES, Load, PACKETS_PER_BATCH, headers, push_packet,
 };
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_flow::{Header as PacketHeader, Instant, PACKET_BYTES, Packet, PacketKind};
 
@@ -28,8 +29,16 @@ pub const UNACKNOWLEDGED: u64 = 4;
 pub const BURST: u64 = 60;
 /// Nothing has been written to the pair for so long.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Most bytes that may be sent and not acknowledged.
-const UNACKNOWLEDGED_BYTES: usize = UNACKNOWLEDGED as usize * LONGEST_BATCH_BYTES;
+/// Most bytes that may be sent and not acknowledged. A receiver acknowledges each [`ACKNOWLEDGED_BYTES`], for which its
+/// sender is not to wait.
+const UNACKNOWLEDGED_BYTES: usize = 16 * LONGEST_BATCH_BYTES;
+/// After so many bytes of carried messages the sender may be waiting for an acknowledgement.
+pub const ACKNOWLEDGED_BYTES: usize = 64 << 10;
+/// Most bytes of carried messages that a pair has for itself; see `copies`.
+const OWN_BYTES: usize = 2 * LONGEST_BATCH_BYTES;
+/// Packets that batches may bring which come before their turn, with the one for which they wait.
+pub const PACKETS_PER_ARRIVAL: usize =
+    (UNACKNOWLEDGED as usize + 1) * PACKETS_PER_BATCH + (UNACKNOWLEDGED + BURST) as usize;
 
 /// What a batch of packets says beside its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,9 +51,9 @@ pub struct Marks {
     pub is_loaded: bool,
 }
 
-/// Longest message that is carried beside packets. To announce 64 KiB, and to let the receiver read them, was faster
-/// than to carry them: it spares four copies.
-pub const CARRIED_MOST: usize = 2 * PART_MOST;
+/// Longest message that is carried beside packets: longer ones are announced, and their receivers read them, which
+/// spares copies.
+pub const CARRIED_MOST: usize = 32 << 10;
 
 /// What a batch takes beside a part of a carried message: the packet behind it has room, too.
 const LOADED_BESIDE: usize = HEADER_BYTES + LOAD_BYTES + PACKET_BYTES;
@@ -52,10 +61,12 @@ const LOADED_BESIDE: usize = HEADER_BYTES + LOAD_BYTES + PACKET_BYTES;
 /// A batch that is being filled, or has been sent and may have to be sent again.
 #[derive(Debug)]
 struct Kept {
-    /// Room for the header, then packets.
-    bytes: Vec<u8>,
+    /// Room for the header, then packets. The network may have it too, while copies are on their way.
+    bytes: Arc<Vec<u8>>,
     /// Most bytes that it takes.
     most: usize,
+    /// Where its memory comes from, if not from what the pair has for itself.
+    loan: Option<Loan>,
     marks: Marks,
     /// It is to be sent, for the first time or again.
     is_due: bool,
@@ -89,7 +100,9 @@ pub struct Outbox {
     acknowledged: u64,
     kept: VecDeque<Kept>,
     /// Memory of batches that were acknowledged.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Arc<Vec<u8>>>,
+    /// Bytes of carried messages without a loan.
+    own: usize,
     /// Batches that may still leave beyond those that always may.
     burst: u64,
     written_at: Instant,
@@ -105,7 +118,7 @@ pub struct Due<'a> {
     /// Whether it has been sent before.
     pub is_again: bool,
     /// The whole batch. The header is still to be written.
-    pub bytes: &'a mut [u8],
+    pub bytes: &'a mut Arc<Vec<u8>>,
 }
 
 #[cfg(test)]
@@ -149,27 +162,38 @@ impl Outbox {
         (UNACKNOWLEDGED as usize + 1).saturating_sub(sent.min(UNACKNOWLEDGED as usize) + unsent)
     }
 
-    /// Adds a message of so many bytes, of which `read` copies those from an offset on, beside the packets that follow.
-    /// Returns whether there is room for it.
-    pub fn carry(&mut self, length: usize, read: impl Fn(usize, &mut [u8])) -> bool {
-        let parts = length.div_ceil(PART_MOST);
-        let taken: usize =
-            self.kept.iter().map(|kept| if kept.marks.is_loaded { kept.most } else { kept.bytes.len() }).sum();
-        let has_room = taken + length + parts * LOADED_BESIDE <= UNACKNOWLEDGED_BYTES
-            && self.kept.len() + parts < (UNACKNOWLEDGED + BURST) as usize;
-        if length == 0 || length > CARRIED_MOST || !has_room {
+    /// Adds a message of so many bytes, in parts, beside the packets that follow. `append` copies so many of them from an
+    /// offset on to the end of a batch. Returns whether there is room for it.
+    pub fn carry(
+        &mut self,
+        length: usize,
+        part_most: usize,
+        copies: &Copies,
+        append: impl Fn(usize, usize, &mut Vec<u8>),
+    ) -> bool {
+        if length == 0 || length > CARRIED_MOST {
             return false;
         }
-        for offset in (0..length).step_by(PART_MOST) {
-            let part = PART_MOST.min(length - offset);
+        let parts = length.div_ceil(part_most);
+        let taken = length + parts * LOADED_BESIDE;
+        let mut loan = None;
+        if self.own + taken > OWN_BYTES || self.kept.len() + parts >= (UNACKNOWLEDGED + BURST) as usize {
+            loan = copies.take(taken + parts * size_of::<Kept>());
+            if loan.is_none() {
+                return false;
+            }
+        }
+        for offset in (0..length).step_by(part_most) {
+            let part = part_most.min(length - offset);
             let most = part + LOADED_BESIDE;
-            self.begin(Marks { is_loaded: true, ..Marks::default() }, Vec::with_capacity(most), most);
-            let Some(last) = self.kept.back_mut() else { return false };
+            let mut bytes = Vec::with_capacity(most);
+            bytes.resize(HEADER_BYTES, 0);
             let load = Load { part: part as u32, rest: (length - offset - part) as u32 };
-            last.bytes.extend_from_slice(&load.to_bytes());
-            let at = last.bytes.len();
-            last.bytes.resize(at + part, 0);
-            read(offset, &mut last.bytes[at..]);
+            bytes.extend_from_slice(&load.to_bytes());
+            append(offset, part, &mut bytes);
+            let of_loan = loan.as_mut().map(|loan| loan.split(most + size_of::<Kept>()));
+            self.own += if of_loan.is_none() { most } else { 0 };
+            self.begin(Marks { is_loaded: true, ..Marks::default() }, Arc::new(bytes), most, of_loan);
         }
         true
     }
@@ -181,22 +205,24 @@ impl Outbox {
             self.begin_packets(Marks::default());
         }
         if let Some(last) = self.kept.back_mut() {
-            push_packet(&mut last.bytes, packet);
+            push_packet(Arc::make_mut(&mut last.bytes), packet);
         }
     }
 
     fn begin_packets(&mut self, marks: Marks) {
-        let bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BATCH_BYTES));
-        self.begin(marks, bytes, BATCH_BYTES);
+        let mut bytes = self.spare.pop().unwrap_or_else(|| Arc::new(Vec::with_capacity(BATCH_BYTES)));
+        let begun = Arc::make_mut(&mut bytes);
+        begun.clear();
+        begun.resize(HEADER_BYTES, 0);
+        self.begin(marks, bytes, BATCH_BYTES, None);
     }
 
-    fn begin(&mut self, marks: Marks, mut bytes: Vec<u8>, most: usize) {
-        bytes.clear();
-        bytes.resize(HEADER_BYTES, 0);
+    fn begin(&mut self, marks: Marks, bytes: Arc<Vec<u8>>, most: usize, loan: Option<Loan>) {
         let (outstanding, pings_before, sent_at) = (0, 0, Instant::default());
         self.kept.push_back(Kept {
             bytes,
             most,
+            loan,
             marks,
             is_due: true,
             is_sent: false,
@@ -228,6 +254,10 @@ impl Outbox {
         }
         let (sequence, kept) = (self.acknowledged + at as u64, &mut self.kept[at]);
         let (marks, is_again) = (kept.marks, kept.is_sent);
+        if is_beyond && !marks.is_loaded {
+            // One of a burst: it has no more memory than it needs.
+            Arc::make_mut(&mut kept.bytes).shrink_to_fit();
+        }
         Some(Due { sequence, marks, is_again, bytes: &mut kept.bytes })
     }
 
@@ -266,7 +296,6 @@ impl Outbox {
             (kept.is_due, kept.is_sent, kept.pings_before, kept.sent_at) = (false, true, pings, now);
             kept.outstanding += 1;
             if is_burst {
-                kept.bytes.shrink_to_fit();
                 self.burst = self.burst.saturating_sub(1);
             }
         }
@@ -302,9 +331,11 @@ impl Outbox {
         let is_news = acknowledged > self.acknowledged;
         while self.acknowledged < acknowledged {
             self.acknowledged += 1;
-            if let Some(kept) = self.kept.pop_front()
-                && self.spare.len() < 2
-                && (!kept.marks.is_loaded && kept.bytes.capacity() >= BATCH_BYTES)
+            let Some(mut kept) = self.kept.pop_front() else { break };
+            if kept.marks.is_loaded {
+                self.own -= if kept.loan.is_none() { kept.most } else { 0 };
+            } else if self.spare.len() < 2
+                && Arc::get_mut(&mut kept.bytes).is_some_and(|bytes| bytes.capacity() >= BATCH_BYTES)
             {
                 self.spare.push(kept.bytes);
             }
@@ -332,11 +363,12 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.kept.clear();
         self.spare.clear();
+        self.own = 0;
     }
 
-    /// Most bytes that an outbox takes for batches; those of a burst have no more together than they need.
+    /// Most bytes that an outbox takes for batches, loans apart; those of a burst have no more together than they need.
     pub const BYTES_MOST: usize =
-        UNACKNOWLEDGED_BYTES + (UNACKNOWLEDGED as usize + 2 + 2) * BATCH_BYTES + BURST as usize * size_of::<Kept>();
+        OWN_BYTES + (UNACKNOWLEDGED as usize + 2 + 2) * BATCH_BYTES + BURST as usize * size_of::<Kept>();
 }
 
 /// A batch that has come before its turn.
@@ -381,8 +413,13 @@ impl Inbox {
             return Taken::Wrong;
         }
         if ahead > 0 {
-            let early: usize = self.early.iter().flatten().map(|early| early.body.len()).sum();
-            if early + body.len() > Self::BYTES_MOST {
+            let bytes_of = |is_loaded| {
+                let early = self.early.iter().flatten().filter(move |early| early.marks.is_loaded == is_loaded);
+                early.map(|early| early.body.len()).sum::<usize>()
+            };
+            let (packets, loads) = (bytes_of(false), bytes_of(true));
+            let are_many = !marks.is_loaded && packets + body.len() > UNACKNOWLEDGED as usize * BATCH_BYTES;
+            if are_many || packets + loads + body.len() > Self::BYTES_MOST {
                 return Taken::Wrong;
             }
             let at = ahead as usize - 1;

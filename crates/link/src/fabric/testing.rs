@@ -5,7 +5,7 @@ use super::contact::Contact;
 use super::kernels::Kernels;
 use super::network::{Answer, LowerAddress, Network, NetworkEvent, Probe, ProbeTarget, Route, Sending, Token};
 use super::peer::OUTSTANDING_MOST;
-use super::wire::Kind;
+use super::wire::{Kind, SHORT_BATCH_BYTES};
 use crate::memory::IoBuffer;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -225,6 +225,11 @@ impl Network for SimNetwork {
             let outstanding = world.nodes[self.me].outstanding.get(&node).copied();
             assert_eq!(outstanding.unwrap_or(0), 0, "no sending to it is under way");
         }
+    }
+
+    /// So that long messages take several.
+    fn longest_batch(&self) -> usize {
+        SHORT_BATCH_BYTES
     }
 
     fn send(&mut self, to: Route, token: Token, batch: &[u8]) -> Sending {

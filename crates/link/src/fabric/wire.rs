@@ -17,7 +17,8 @@
 //! | 38–39 | to how many slots of its pool the sender has invited last; 0 under other schemes |
 //!
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside packets,
-//! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a [`Greeting`](super::greeting::Greeting)
+//! with a [`Load`] of 8 bytes before it, and a packet or none ([`Kind::Loaded`]), a
+//! [`Greeting`](super::greeting::Greeting)
 //! ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's network address ([`Kind::Ping`]), or nothing.
 //! A batch that is no packets, no acknowledgement and no [`Kind::Absent`] ends with a proof of 8 bytes (`admission`).
 
@@ -25,13 +26,17 @@ use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet,
 
 /// Most bytes of a batch of packets.
 pub const BATCH_BYTES: usize = 8192;
-/// Most bytes of a message that one batch carries beside packets. In one piece it takes the two hosts' kernels half the
-/// time that it takes in two.
-pub const PART_MOST: usize = 16384;
-/// Most bytes of any batch: behind its part the packet has room that says what the message is, and a proof.
-pub const LONGEST_BATCH_BYTES: usize = UNPROVEN_BYTES + PROOF_BYTES;
-/// The same without the proof.
-pub const UNPROVEN_BYTES: usize = HEADER_BYTES + LOAD_BYTES + PART_MOST + PACKET_BYTES;
+/// Most bytes of a message that one batch carries beside packets, if the network takes so long ones. In one piece it
+/// takes the two hosts' kernels half the time that it takes in two.
+pub const PART_MOST: usize = 32 << 10;
+/// What a batch takes beside the part of a message: the packet behind it has room that says what the message is, and a
+/// proof.
+pub const BESIDE_PART: usize = HEADER_BYTES + LOAD_BYTES + PACKET_BYTES + PROOF_BYTES;
+/// Most bytes of any batch.
+pub const LONGEST_BATCH_BYTES: usize = PART_MOST + BESIDE_PART;
+/// Most bytes of one on networks whose longer messages take more ways, or more memory that is set aside: `ofi_rxm`
+/// sends so much at once.
+pub const SHORT_BATCH_BYTES: usize = 16 << 10;
 /// Bytes of its header.
 pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
@@ -84,7 +89,7 @@ pub enum Kind {
     Answer = 7,
     /// The sender wants to hear no more of the receiver.
     Severed = 8,
-    /// A part of a message (`loading`), then packets, perhaps none; else as [`Kind::Packets`].
+    /// A part of a message (`loading`), then a packet or none; else as [`Kind::Packets`].
     Loaded = 9,
     /// The endpoint that is named as the sender is not at the address where this comes from.
     Absent = 10,
@@ -125,13 +130,15 @@ impl Load {
         (u64::from(self.part) | u64::from(self.rest) << 32).to_le_bytes()
     }
 
-    /// Splits the body of a batch: the load, its part, the packets. `None`: it has none, or a longer one than it is.
+    /// Splits the body of a batch: the load, its part, the packet if there is one. `None`: no part, or one that is
+    /// longer than the body, or more packets.
     pub fn split(body: &[u8]) -> Option<(Load, &[u8], &[u8])> {
         let (head, behind) = body.split_first_chunk::<LOAD_BYTES>()?;
         let head = u64::from_le_bytes(*head);
         let load = Load { part: head as u32, rest: (head >> 32) as u32 };
-        let (part, packets) = behind.split_at_checked(load.part as usize).filter(|(part, _)| !part.is_empty())?;
-        Some((load, part, packets))
+        let (part, packets) = behind.split_at_checked(load.part as usize)?;
+        let is_sound = !part.is_empty() && packets.len() <= PACKET_BYTES;
+        is_sound.then_some((load, part, packets))
     }
 }
 
@@ -303,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let loaded = [&Load { part: 3, rest: 7 }.to_bytes()[..], &[1, 2, 3], &[9; 128]].concat();
+        let loaded = [&Load { part: 3, rest: 7 }.to_bytes()[..], &[1, 2, 3], &[9; 64]].concat();
         let bodies =
             [(Kind::Packets, &[7; 128][..]), (Kind::Severed, &[]), (Kind::Hello, &[1, 2, 3]), (Kind::Loaded, &loaded)];
         for (kind, body) in bodies {
@@ -311,7 +318,7 @@ mod tests {
             assert_eq!(Batch::parse(&bytes), Ok(Batch { header: header(kind), body, whole: &bytes }));
         }
         let load = Load { part: 3, rest: 7 };
-        assert_eq!(Load::split(&loaded), Some((load, &[1, 2, 3][..], &[9; 128][..])));
+        assert_eq!(Load::split(&loaded), Some((load, &[1, 2, 3][..], &[9; 64][..])));
         for wrong in [&loaded[..10], &loaded[..loaded.len() - 1], &Load { part: 0, rest: 0 }.to_bytes()] {
             assert_eq!(Batch::parse(&batch(Kind::Loaded, wrong)), Err(Malformed));
         }

@@ -20,6 +20,9 @@ use crate::wire::{Query, Room};
 use std::collections::BTreeMap;
 use tidegate_flow::{Initial, Instant, PeerId, Peers};
 
+/// Of the spare memory at the beginning, the part that is plenty.
+const PLENTY_SHARE: usize = 2;
+
 /// What a receiver knows of sends of one peer whose envelopes it has dropped.
 #[derive(Debug)]
 struct Dropped {
@@ -123,6 +126,8 @@ pub(crate) struct Windows {
     growth_least: usize,
     /// Bytes of receive memory that belong to no window.
     spare: usize,
+    /// As long as there is so much, nobody gives back what it was given beyond the base.
+    plenty: usize,
     /// Of each [record](crate::presence) of a departed peer, the bytes that its messages take, which belong to no
     /// window.
     records: BTreeMap<PeerId, u32>,
@@ -155,6 +160,7 @@ impl Windows {
             limits,
             growth_least,
             spare,
+            plenty: spare / PLENTY_SHARE + 1,
             records: BTreeMap::new(),
             own_stored: 0,
             with_dropped: Vec::new(),
@@ -245,13 +251,10 @@ impl Windows {
         self.own_stored -= cost;
     }
 
-    /// Gives a sender whose envelopes were dropped more of the spare memory. Returns whether its window has grown.
+    /// Gives a sender that has found no room more of the spare memory. Returns whether its window has grown.
     pub(crate) fn grow(&mut self, from: PeerId) -> bool {
         let (spare, least) = (self.spare, self.growth_least);
         let window = self.of(from);
-        if window.dropped.is_none() {
-            return false;
-        }
         let most = (spare / 2).min(WINDOW_MOST - (window.bytes as usize).min(WINDOW_MOST));
         let more = (window.bytes as usize).min(most);
         if more < least {
@@ -263,8 +266,12 @@ impl Windows {
         true
     }
 
-    /// Takes back what a sender was given beyond the base, as it becomes free. Returns whether its window has shrunk.
+    /// Takes back what a sender was given beyond the base, as it becomes free, unless there is plenty for others: bursts
+    /// come again. Returns whether the window has shrunk.
     pub(crate) fn shrink(&mut self, from: PeerId) -> bool {
+        if self.sessions.is_none() && self.spare >= self.plenty {
+            return false;
+        }
         let window = self.of(from);
         if window.bytes <= window.base || window.freed == 0 || window.dropped.is_some() {
             return false;

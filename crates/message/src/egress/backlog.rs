@@ -98,7 +98,7 @@ pub(crate) struct Backlog<B> {
     len: u32,
     /// Kinds of what waits, a bit each. A bit is cleared when one of its kind leaves, so it is right only for kinds of
     /// which at most one waits: [`waits`](Self::waits) is called for those alone.
-    kinds: u32,
+    kinds: u64,
     /// Receipts for bounce buffers.
     bounced: u32,
     /// What waiting answers to requests cost (see `request`).
@@ -405,7 +405,7 @@ mod tests {
         let (operation, status, position) = (1, Status::Denied, 7);
         let reply = Reply { operation, status, is_counted: true, position };
         let notes = [
-            Note::ClearToSend(ClearToSend { send: 5, pull: 6, wanted: 1 << 40, position: 9 }),
+            Note::ClearToSend(ClearToSend { send: 5, pull: 6, wanted: 1 << 40, position: 9, reads: true }),
             Note::Finished(Finished { send: 5, status: Status::Fault }),
             Note::Reply(reply),
             Note::BounceCopied(BounceCopied { bounce: 3 }),

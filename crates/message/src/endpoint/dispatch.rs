@@ -222,6 +222,7 @@ impl<L: Link> Endpoint<L> {
             Message::BouncedPiece(piece) => {
                 self.pulls.handle_bounced_piece(&mut self.port, &mut self.inbound, from, piece)
             }
+            Message::Located(located) => self.pulls.handle_located(&mut self.port, &mut self.inbound, from, located),
             Message::Write(write) => self.rma.handle_write(&mut self.port, from, write, body),
             Message::Read(read) => self.rma.handle_read(&mut self.port, from, read),
             Message::ReadData(data) => {

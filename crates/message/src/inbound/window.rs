@@ -50,6 +50,15 @@ impl<L: Link> Inbound<L> {
         }
     }
 
+    /// A sender has announced a message of so many bytes. If the link could have carried it, there may have been too
+    /// little room, and the sender gets more.
+    pub(crate) fn widen(&mut self, port: &mut Port<L>, from: PeerId, length: usize) {
+        if length <= port.link.carries_most(from) && self.windows.grow(from) {
+            self.tell_link(port, from);
+            self.update_window(port, from);
+        }
+    }
+
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(crate) fn update_window(&mut self, port: &mut Port<L>, from: PeerId) {
         port.egress.attention.raise();

@@ -7,7 +7,7 @@ use crate::link::{Buffer, Capabilities, RemoteMemory, Span, TransferStatus};
 use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend};
 use crate::operation::Queue;
-use crate::wire::ClearToSend;
+use crate::wire::{ClearToSend, Located};
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
@@ -27,6 +27,8 @@ pub(crate) struct Pull<B> {
     /// Bytes that are in place or that pieces under way have been admitted for.
     admitted: usize,
     measured: Option<Measured>,
+    /// Where all of it lies, if its sender has said so only after our `ClearToSend`.
+    located: Option<RemoteMemory>,
     /// The link reads while we do other things, and bounds by itself how much of that is under way.
     is_read_whole: bool,
 }
@@ -99,6 +101,7 @@ impl<B: Buffer> Pulls<B> {
             position: 0,
             admitted: 0,
             measured: None,
+            located: None,
             is_read_whole: false,
         })
     }
@@ -159,7 +162,10 @@ impl<B: Buffer> Pulls<B> {
         let pull = self.pulls.get_mut(key)?;
         let most = if pull.is_read_whole { usize::MAX } else { most };
         let (position, length) = (pull.position, (pull.wanted - pull.position).min(most.max(1)));
-        let from = part_of(pull.remote.key, &pull.remote.spans, position, length);
+        let from = match &pull.located {
+            Some(RemoteMemory { key, span }) => part_of(*key, std::slice::from_ref(span), position, length),
+            None => part_of(pull.remote.key, &pull.remote.spans, position, length),
+        };
         Some(Part { peer: pull.remote.peer, from, into: &mut pull.active.buffer, position, length })
     }
 
@@ -185,11 +191,23 @@ impl<B: Buffer> Pulls<B> {
         Some(if pull.position == pull.wanted { Next::Complete } else { Next::Read })
     }
 
-    /// The clear to send for what is left of the message, and its sender.
-    pub(crate) fn ask(&self, key: Key) -> Option<(PeerId, ClearToSend)> {
+    /// The clear to send for what is left of the message, and its sender. If it is no eager message, and we can read it
+    /// but would get it packet by packet, the sender may say where it lies.
+    pub(crate) fn ask(
+        &self,
+        key: Key,
+        eager: u32,
+        capabilities: impl FnOnce(PeerId) -> Capabilities,
+    ) -> Option<(PeerId, ClearToSend)> {
         let pull = self.pulls.get(key)?;
+        let peer = pull.remote.peer;
+        let is_unknown = pull.position == 0 && pull.remote.spans.is_empty() && pull.located.is_none();
+        let reads = is_unknown && pull.wanted > eager as usize && {
+            let Capabilities { reaches_memory, shares_bounce_buffers, .. } = capabilities(peer);
+            reaches_memory && !shares_bounce_buffers
+        };
         let (wanted, position) = (pull.wanted as u64, pull.position as u64);
-        Some((pull.remote.peer, ClearToSend { send: pull.remote.id, pull: key.0, wanted, position }))
+        Some((peer, ClearToSend { send: pull.remote.id, pull: key.0, wanted, position, reads }))
     }
 
     /// Our clear to send has left.
@@ -197,6 +215,26 @@ impl<B: Buffer> Pulls<B> {
         if let Some(pull) = self.pulls.get_mut(key) {
             pull.is_asked = true;
         }
+    }
+
+    /// The sender says where all of a message lies, instead of sending pieces: once, and of a message whose memory it
+    /// has not named before.
+    pub(crate) fn locate(
+        &mut self,
+        from: PeerId,
+        key: Key,
+        located: &Located,
+        is_synchronous: bool,
+    ) -> Result<(), Malformed> {
+        let pull = self.pulls.get_mut(key).filter(|pull| pull.remote.peer == from).ok_or(Malformed)?;
+        let is_first = pull.remote.spans.is_empty() && pull.located.is_none();
+        let is_whole = located.span.length == pull.envelope.length as u64;
+        if !pull.is_asked || pull.admitted > 0 || !is_first || !is_whole {
+            return Err(Malformed);
+        }
+        (pull.is_asked, pull.is_read_whole) = (false, !is_synchronous);
+        pull.located = Some(RemoteMemory { key: located.key, span: located.span });
+        Ok(())
     }
 
     /// A piece begins: where it goes, if a pull waits for just this one.
@@ -313,6 +351,7 @@ mod tests {
     const A: PeerId = PeerId(0);
     const B: PeerId = PeerId(1);
     const BOUNCE_BYTES: usize = 10;
+    const EAGER: u32 = 20;
     const CAPABLE: Capabilities =
         Capabilities { reaches_memory: true, is_synchronous: true, shares_bounce_buffers: true, direct_from: 1000 };
 
@@ -329,15 +368,38 @@ mod tests {
         let mut pulls = Pulls::new();
         let key = pull(&mut pulls, 60, &[], None);
         assert_eq!(pulls.admit(A, key, 0, 10), Err(Malformed), "nobody has asked");
-        let (peer, clear) = pulls.ask(key).expect("it is there");
-        assert_eq!((peer, clear), (A, ClearToSend { send: 7, pull: key.0, wanted: 60, position: 0 }));
+        let (peer, clear) = pulls.ask(key, EAGER, |_| CAPABLE).expect("it is there");
+        assert_eq!((peer, clear), (A, ClearToSend { send: 7, pull: key.0, wanted: 60, position: 0, reads: false }));
         pulls.note_asked(key);
         assert_eq!(pulls.admit(B, key, 0, 10), Err(Malformed), "it is A's");
         assert_eq!(pulls.admit(A, key, 0, 61), Err(Malformed), "that is more than is wanted");
         assert_eq!((pulls.admit(A, key, 0, 50), pulls.admit(A, key, 0, 10)), (Ok(0), Err(Malformed)));
         assert!(!pulls.is_admitted(key));
         assert_eq!((pulls.admit(A, key, 50, 10), pulls.is_admitted(key)), (Ok(50), true));
-        assert!(pulls.end(key, true, Instant::default()).is_some() && pulls.ask(key).is_none());
+        assert!(pulls.end(key, true, Instant::default()).is_some() && pulls.ask(key, EAGER, |_| CAPABLE).is_none());
+    }
+
+    #[test]
+    fn a_sender_says_once_where_a_whole_message_lies_and_only_if_it_was_asked() {
+        let mut pulls = Pulls::new();
+        let key = pull(&mut pulls, 60, &[], None);
+        let apart = Capabilities { shares_bounce_buffers: false, ..CAPABLE };
+        let far = Capabilities { reaches_memory: false, ..apart };
+        let reads =
+            |pulls: &Pulls<Bytes>, capabilities| pulls.ask(key, EAGER, |_| capabilities).expect("it is there").1.reads;
+        assert_eq!([CAPABLE, apart, far].map(|it| reads(&pulls, it)), [false, true, false]);
+        assert!(!pulls.ask(key, 60, |_| apart).expect("it is there").1.reads, "it is short");
+        let located = |length| Located { pull: key.0, key: 9, span: span(5000, length) };
+        let locate = |pulls: &mut Pulls<Bytes>, from, length| pulls.locate(from, key, &located(length), true);
+        assert_eq!(locate(&mut pulls, A, 100), Err(Malformed), "nobody has asked");
+        pulls.note_asked(key);
+        assert_eq!((locate(&mut pulls, B, 100), locate(&mut pulls, A, 99)), (Err(Malformed), Err(Malformed)));
+        assert_eq!(locate(&mut pulls, A, 100), Ok(()));
+        assert_eq!((locate(&mut pulls, A, 100), pulls.admit(A, key, 0, 10)), (Err(Malformed), Err(Malformed)));
+        let part = pulls.next_part(key, 40).expect("all is wanted");
+        assert_eq!((part.from, part.length), (vec![RemoteMemory { key: 9, span: span(5000, 40) }], 40));
+        assert_eq!(pulls.end_part(key, 40, TransferStatus::Unreachable), Some(Next::Ask));
+        assert!(!reads(&pulls, apart), "it cannot after all");
     }
 
     #[test]
@@ -350,7 +412,11 @@ mod tests {
             assert_eq!((part.peer, part.position, length), (A, position, 40.min(100 - position)));
             if position == 80 {
                 assert_eq!(pulls.end_part(key, length, TransferStatus::Unreachable), Some(Next::Ask));
-                assert_eq!(pulls.ask(key).expect("it is there").1.position, 80, "what is in place stays");
+                assert_eq!(
+                    pulls.ask(key, EAGER, |_| CAPABLE).expect("it is there").1.position,
+                    80,
+                    "what is in place stays"
+                );
             }
             assert_eq!(pulls.end_part(key, length, TransferStatus::Done), Some(next));
         }

@@ -10,13 +10,13 @@ use crate::counter::Counter;
 use crate::egress::Backlog;
 use crate::envelope::Envelope;
 use crate::inbound::Inbound;
-use crate::link::{Link, TransferId, TransferStatus};
+use crate::link::{Capabilities, Link, TransferId, TransferStatus};
 use crate::malformed::{Handled, Malformed};
 use crate::matching::{Matched, RemoteSend, Stored};
 use crate::memory::Memory;
 use crate::operation::Target;
 use crate::port::{Ending, Port, TransferOwner};
-use crate::wire::{BounceCopied, BouncedPiece, RequestToSend, Status};
+use crate::wire::{BounceCopied, BouncedPiece, Located, RequestToSend, Status};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Pulling<L> {
@@ -57,6 +57,7 @@ impl<L: Link> Pulling<L> {
                 inbound.enter_window(port, from, cost);
             }
         }
+        inbound.widen(port, from, length);
         Ok(())
     }
 
@@ -108,11 +109,30 @@ impl<L: Link> Pulling<L> {
 
     /// Sends a clear to send for what is left of a message.
     fn ask_for_rest(&mut self, port: &mut Port<L>, key: Key) {
-        let Some((peer, clear)) = self.pulls.ask(key) else { return };
+        let capabilities = |peer| match port.link.writes_bulk() {
+            true => Capabilities::default(),
+            false => port.link.capabilities(peer),
+        };
+        let Some((peer, clear)) = self.pulls.ask(key, port.limits.eager, capabilities) else { return };
         port.tell(peer, clear);
         if port.egress.is_idle(peer) {
             self.pulls.note_asked(key);
         }
+    }
+
+    /// A message for which we have sent a clear to send lies where we can read it.
+    pub(crate) fn handle_located(
+        &mut self,
+        port: &mut Port<L>,
+        inbound: &mut Inbound<L>,
+        from: PeerId,
+        located: &Located,
+    ) -> Handled {
+        let key = Key(located.pull);
+        let is_synchronous = port.link.capabilities(from).is_synchronous;
+        self.pulls.locate(from, key, located, is_synchronous)?;
+        self.step_pull(port, inbound, key);
+        Ok(())
     }
 
     /// Lets a message's sender write it into the memory of the receive, and tells it with a clear to send.

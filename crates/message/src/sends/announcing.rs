@@ -123,7 +123,7 @@ impl<L: Link> Sends<L> {
             is_keyed: exposed != 0,
         };
         if let Some(send) = self.kept.send_mut(key) {
-            send.key = exposed;
+            (send.key, send.is_located) = (exposed, !spans.is_empty());
         }
         let rest = RequestToSend::body_of(exposed, &spans);
         let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };

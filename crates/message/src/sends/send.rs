@@ -36,6 +36,8 @@ pub(crate) struct PendingSend<B> {
     pub(crate) deferred: Option<Place>,
     /// The key under which the receiver reaches the application's memory; 0: it needs none, or has not been told.
     pub(crate) key: u64,
+    /// The receiver has been told where in memory it lies.
+    pub(super) is_located: bool,
     /// The receiver has sent a clear to send for it, and gets it piece by piece.
     pub(super) is_streamed: bool,
     /// Where the stream is that this made, as long as that has not ended and it is not its turn.
@@ -56,8 +58,20 @@ impl<B: Buffer> PendingSend<B> {
             Payload::Application(buffer) => buffer.len(),
             Payload::Copied(bytes) => bytes.len(),
         };
-        let (deferred, key, is_streamed, stream) = (None, 0, false, None);
-        PendingSend { peer, space, data, length, delivery, payload, notice, deferred, key, is_streamed, stream }
+        PendingSend {
+            peer,
+            space,
+            data,
+            length,
+            delivery,
+            payload,
+            notice,
+            deferred: None,
+            key: 0,
+            is_located: false,
+            is_streamed: false,
+            stream: None,
+        }
     }
 
     /// Whether the application's memory may have changed since.

@@ -7,10 +7,10 @@ use super::streams::Stream;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
 use crate::egress::{Body, Outgoing};
-use crate::link::{Buffer, Link};
+use crate::link::{Buffer, Link, Span};
 use crate::malformed::{Handled, Malformed};
 use crate::port::{PIECES_PER_TURN, Port};
-use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, PIECE_BYTES, Piece, Status};
+use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, Located, PIECE_BYTES, Piece, Status};
 use tidegate_flow::PeerId;
 
 /// What became of a piece that should go through a bounce buffer.
@@ -54,6 +54,9 @@ impl<L: Link> Sends<L> {
         self.end_deferral(port, key);
         let wanted = usize::try_from(clear.wanted).map_err(|_| Malformed)?;
         let position = usize::try_from(clear.position).map_err(|_| Malformed)?;
+        if clear.reads && self.locate(port, from, key, clear.pull) {
+            return Ok(());
+        }
         self.kept.begin_stream(key, wanted, position).ok_or(Malformed)?;
         match &self.kept.send(key).ok_or(Malformed)?.payload {
             Payload::Application(buffer) if port.link.writes_bulk() => {
@@ -73,6 +76,19 @@ impl<L: Link> Sends<L> {
             }
         }
         Ok(())
+    }
+
+    /// Tells a receiver that wants to read a message where it lies, once, if that is in one piece. It may send another
+    /// clear to send if it cannot read it after all. Returns whether it is told.
+    fn locate(&mut self, port: &mut Port<L>, to: PeerId, key: Key, pull: u32) -> bool {
+        let Some(send) = self.kept.send_mut(key).filter(|send| !send.is_located) else { return false };
+        let Payload::Application(buffer) = &send.payload else { return false };
+        let mut spans: Vec<Span> = buffer.spans().take(2).collect();
+        let key = if spans.len() == 1 { port.link.expose(to, buffer, &mut spans) } else { 0 };
+        let &[span] = &spans[..] else { return false };
+        (send.key, send.is_located) = (key, true);
+        port.dispatch(to, Outgoing::new(Located { pull, key, span }, Body::None, None), false);
+        true
     }
 
     /// Lets streams send some pieces to peers for which nothing else waits. Returns whether any did.

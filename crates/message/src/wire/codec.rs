@@ -22,6 +22,8 @@ pub(super) const HAS_DATA: u32 = 1 << 24;
 pub(super) const WIDE_DATA: u32 = 1 << 25;
 /// The message was deferred, and the receiver has dropped its envelope once.
 pub(super) const WAS_DROPPED: u32 = 1 << 26;
+/// Who sends it can read the memory of the receiver.
+pub(super) const READS: u32 = 1 << 27;
 /// The memory that the message names has a key.
 pub(super) const IS_KEYED: u32 = 1 << 28;
 
@@ -85,6 +87,7 @@ kinds! {
     Asking = 29,
     Granted = 30,
     End = 31,
+    Located = 32,
 }
 
 /// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of

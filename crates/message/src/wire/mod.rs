@@ -34,7 +34,7 @@ pub(crate) use deferral::{
 };
 pub(crate) use eager::{Carried, Eager};
 pub(crate) use rendezvous::{
-    BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, SPAN_BYTES, Written,
+    BounceCopied, BouncedPiece, ClearToSend, Finished, Located, Piece, RequestToSend, SPAN_BYTES, Written,
 };
 pub(crate) use rma::{Atomic, Read, ReadData, Reply, Status, Write, WriteNotice};
 pub(crate) use sessions::{Asking, End, Granted};
@@ -97,6 +97,7 @@ heads! {
         RequestToSend(RequestToSendTagged | RequestToSendUntagged),
         Piece(Piece),
         BouncedPiece(BouncedPiece),
+        Located(Located),
         Write(Write),
         Read(Read),
         ReadData(ReadData),
@@ -269,13 +270,14 @@ mod tests {
     #[test]
     fn unknown_kinds_and_flags_are_refused() {
         let known = |kind: &u8| MessageKind::from_number(*kind).is_some();
-        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=31).collect::<Vec<_>>());
+        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=32).collect::<Vec<_>>());
         for kind in (0..=u8::MAX).filter(|kind| !known(kind)) {
             assert_eq!(Message::parse(kind, &[0; PAYLOAD_BYTES]), None);
         }
         for &kind in MessageKind::ALL {
             let is_request = matches!(kind, MessageKind::RequestToSendTagged | MessageKind::RequestToSendUntagged);
-            for flag in (27..32).filter(|flag| *flag != 28 || !is_request) {
+            let reads = kind == MessageKind::ClearToSend;
+            for flag in (27..32).filter(|flag| !(*flag == 28 && is_request || *flag == 27 && reads)) {
                 let mut payload = [0; PAYLOAD_BYTES];
                 payload[8..12].copy_from_slice(&(1_u32 << flag).to_le_bytes());
                 assert_eq!(Message::parse(kind as u8, &payload), None, "{kind:?} with flag {flag}");

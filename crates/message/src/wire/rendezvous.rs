@@ -1,8 +1,8 @@
 //! Messages of the rendezvous: the request to send and what follows it.
 
 use super::codec::{
-    HAS_DATA, Head, IS_KEYED, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, queue_among,
-    u64_at,
+    HAS_DATA, Head, IS_KEYED, MessageKind, READS, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue,
+    queue_among, u64_at,
 };
 use super::rma::Status;
 use crate::link::Span;
@@ -116,6 +116,8 @@ pub(crate) struct ClearToSend {
     pub(crate) wanted: u64,
     /// Bytes that the receiver has already.
     pub(crate) position: u64,
+    /// The receiver would rather read it, and does not know where it lies.
+    pub(crate) reads: bool,
 }
 
 impl Head for ClearToSend {
@@ -126,15 +128,16 @@ impl Head for ClearToSend {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.header(self.wanted, self.send);
+        writer.flagged(self.wanted, self.send, if self.reads { READS } else { 0 });
         writer.field(u64::from(self.pull));
         writer.field(self.position);
     }
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
-        reader.allow(0)?;
+        reader.allow(READS)?;
         let pull = u32::try_from(reader.field()?).ok()?;
-        Some(ClearToSend { send: reader.aux, pull, wanted: reader.word, position: reader.field()? })
+        let (send, wanted, reads) = (reader.aux, reader.word, reader.has(READS));
+        Some(ClearToSend { send, pull, wanted, position: reader.field()?, reads })
     }
 }
 
@@ -243,6 +246,38 @@ impl Head for BouncedPiece {
         let part = reader.field()?;
         let (bounce, length) = (part as u32, (part >> 32) as u32);
         Some(BouncedPiece { pull: reader.aux, position: reader.word, bounce, length })
+    }
+}
+
+/// The message of a clear to send lies in one piece where the receiver can read it, which is better than to send it
+/// packet by packet: that was a deferred send, of which the receiver has known no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Located {
+    /// The receiver's name for what it pulls.
+    pub(crate) pull: u32,
+    /// The key of the memory; 0: it needs none.
+    pub(crate) key: u64,
+    /// All of the message.
+    pub(crate) span: Span,
+}
+
+impl Head for Located {
+    const FIELDS: usize = 2;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::Located
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(self.key, self.pull);
+        writer.field(self.span.address);
+        writer.field(self.span.length);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        let span = Span { address: reader.field()?, length: reader.field()? };
+        Some(Located { pull: reader.aux, key: reader.word, span })
     }
 }
 

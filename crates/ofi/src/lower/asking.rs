@@ -11,7 +11,7 @@ use crate::border::loader::Loader;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
-use tidegate_link::fabric::LONGEST_BATCH_BYTES;
+use tidegate_link::fabric::SHORT_BATCH_BYTES;
 
 /// By this flag libfabric's own layers find providers that the user has hidden. It is no part of the interface, but the
 /// same in all versions that there are.
@@ -195,10 +195,10 @@ pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Resu
         fitting.sort_by_cached_key(|offer| (interfaces.preference(&offer.domain()), offer.is_version_six()));
         if let Some(offer) = fitting.into_iter().next() {
             return match offer.longest_bytes() {
-                LONGEST_BATCH_BYTES.. => Ok(offer),
+                SHORT_BATCH_BYTES.. => Ok(offer),
                 most => Err(format!(
                     "FI_TIDEGATE_FABRIC={choice}: the messages of {provider} have at most {most} bytes, and \
-                     {LONGEST_BATCH_BYTES} are needed"
+                     {SHORT_BATCH_BYTES} are needed"
                 )),
             };
         }

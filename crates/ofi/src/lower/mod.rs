@@ -14,6 +14,7 @@
 //! | `probe_sockets` | connections that nobody uses, to find out whether a peer and its host are there |
 //! | `failing` | for how long something fails |
 //! | `ports` | at which ports it may listen: `FI_TIDEGATE_PORTS` |
+//! | `sending` | how a batch is handed to the provider below, and in whose memory |
 //! | `network` | batches sent and received through these |
 //! | `memory` | memory of peers read through these, and ours exposed to them |
 //!
@@ -35,6 +36,7 @@ mod probe_sockets;
 mod reading_tests;
 mod reads;
 mod receives;
+mod sending;
 mod slots;
 #[cfg(test)]
 mod stranger_tests;

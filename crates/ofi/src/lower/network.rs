@@ -8,7 +8,7 @@ use super::memory::Memory;
 use super::objects::{Objects, failure, text};
 use super::probe_sockets::{PORT_OF_NOBODY, ProbeSockets};
 use super::receives::Receives;
-use super::slots::{NewPage, Slots};
+use super::sending::{Below, Sends};
 use super::wants::Wants;
 use crate::addressing::host;
 use crate::border::bindings::*;
@@ -20,10 +20,11 @@ use core::ptr::null_mut;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::Instant;
 use tidegate_link::fabric::{
-    Answer, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, NetworkKind, Probe, ProbeTarget, Route, Sending,
-    Token,
+    Answer, LONGEST_BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, NetworkKind, Probe,
+    ProbeTarget, Route, SHORT_BATCH_BYTES, Sending, Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
@@ -39,9 +40,7 @@ pub struct Lower {
     receives: Receives,
     /// Peers that are known: addresses that were resolved and not forgotten.
     known: usize,
-    sends: Slots,
-    /// Sendings that there may be.
-    sends_most: usize,
+    sends: Sends,
     /// Whether the provider wants to know the memory of the slots.
     registers: bool,
     /// Reads of peers' memory, if the provider can.
@@ -67,6 +66,7 @@ pub struct Lower {
     own: Vec<(String, IpAddr)>,
     name: String,
     longest_bytes: usize,
+    longest_batch: usize,
     kind: NetworkKind,
     address: LowerAddress,
     /// Bytes of an address as the provider has it.
@@ -114,13 +114,13 @@ impl Lower {
         let registers = offer.wants_registration();
         // The number that `tcp` states is no limit.
         let receives_most = if is_tcp { usize::MAX } else { offer.receives_most() };
+        let longest_batch = if is_tcp { LONGEST_BATCH_BYTES } else { SHORT_BATCH_BYTES };
         let name = format!("{}/{}", offer.provider(), offer.domain());
         let mut lower = Lower {
             objects: ManuallyDrop::new(objects),
-            receives: Receives::new(wants.receives().min(receives_most)),
+            receives: Receives::new(wants.receives().min(receives_most), longest_batch),
             known: 0,
-            sends: Slots::default(),
-            sends_most: wants.sends(),
+            sends: Sends::new(wants.sends(), longest_batch, registers),
             registers,
             memory: reading.ok().map(|reading| Memory::new(reading, loader)),
             failing_to_post: Failing::default(),
@@ -135,6 +135,7 @@ impl Lower {
             own: host::interfaces(),
             name,
             longest_bytes: offer.longest_bytes(),
+            longest_batch,
             kind: NetworkKind::of_provider(&offer.provider()),
             address,
             address_bytes: bytes.len(),
@@ -185,32 +186,6 @@ impl Lower {
                 self.tell_failure(&why);
             }
         }
-    }
-
-    /// A slot to send from. There are as many as the peers may use, made as they are needed: a peer that takes nothing
-    /// must not hold up the others.
-    fn take_send(&mut self) -> Option<usize> {
-        if let Some(slot) = self.sends.take() {
-            return Some(slot);
-        }
-        if self.sends.count() >= self.sends_most {
-            return None;
-        }
-        let page = NewPage::new();
-        let descriptor = match self.registers {
-            true => match self.objects.register(self.loader, page.memory()) {
-                Ok(descriptor) => descriptor,
-                Err(why) => {
-                    let count = self.sends.count();
-                    log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}: {count} buffers to send must do", self.name));
-                    self.sends_most = count;
-                    return None;
-                }
-            },
-            false => null_mut(),
-        };
-        self.sends.add(page, descriptor);
-        self.sends.take()
     }
 
     /// Something has failed that is no end of an operation, and may be over when it is tried again.
@@ -274,9 +249,8 @@ impl Lower {
     fn end_with_error(&mut self, context: *mut c_void, code: c_int) -> Option<NetworkEvent<'static>> {
         let loader = self.loader;
         let why = || failure(loader, "an operation", -code);
-        if let Some(slot) = self.sends.find(context) {
-            self.sends.give_back(slot);
-            return Some(NetworkEvent::Failed(self.sends.tokens[slot], why()));
+        if let Some(token) = self.sends.end(context) {
+            return Some(NetworkEvent::Failed(token, why()));
         }
         if let Some(token) = self.end_of_read(context) {
             return Some(NetworkEvent::ReadFailed(token, why()));
@@ -329,6 +303,10 @@ impl Network for Lower {
 
     fn kind(&self) -> NetworkKind {
         self.kind
+    }
+
+    fn longest_batch(&self) -> usize {
+        self.longest_batch
     }
 
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String> {
@@ -385,24 +363,13 @@ impl Network for Lower {
     }
 
     fn send(&mut self, to: Route, token: Token, batch: &[u8]) -> Sending {
-        let Some(slot) = self.take_send() else { return Sending::NoBuffer };
-        self.sends.fill(slot, batch);
-        self.sends.tokens[slot] = token;
-        let (context, data, descriptor) = self.sends.pointers(slot);
-        let endpoint = self.objects.endpoint.get();
-        // SAFETY: the endpoint is open; the slot is the provider's until its operation ends, and lives longer than the
-        // endpoint.
-        let code = unsafe {
-            (*(*endpoint).msg)
-                .send
-                .map_or(-FI_ENOSYS as isize, |send| send(endpoint, data, batch.len(), descriptor, to.0, context))
-        };
-        let code = code as c_int;
-        if code == 0 {
-            return Sending::Taken;
-        }
-        self.sends.give_back(slot);
-        if code == -FI_EAGAIN { Sending::Again } else { Sending::Failed(failure(self.loader, "sending", code)) }
+        let below = Below { loader: self.loader, objects: &mut self.objects, name: &self.name };
+        self.sends.send(below, to, token, batch)
+    }
+
+    fn send_kept(&mut self, to: Route, token: Token, batch: &Arc<Vec<u8>>) -> Sending {
+        let below = Below { loader: self.loader, objects: &mut self.objects, name: &self.name };
+        self.sends.send_kept(below, to, token, batch)
     }
 
     fn poll(&mut self) -> Option<NetworkEvent<'_>> {
@@ -423,9 +390,8 @@ impl Network for Lower {
         }
         while let Some(entry) = self.entries.pop_front() {
             self.is_told = self.entries.is_empty();
-            if let Some(slot) = self.sends.find(entry.op_context) {
-                self.sends.give_back(slot);
-                return Some(NetworkEvent::Sent(self.sends.tokens[slot]));
+            if let Some(token) = self.sends.end(entry.op_context) {
+                return Some(NetworkEvent::Sent(token));
             }
             if let Some(receive) = self.receives.find(entry.op_context) {
                 return Some(NetworkEvent::Received(self.receives.lend(receive, entry.len)));

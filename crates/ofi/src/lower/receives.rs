@@ -6,19 +6,17 @@
 //! receive at most; the spare ones are for those whom we do not know yet, and for speed.
 
 use super::objects::{Objects, failure};
-use super::slots::{NewPage, Slots};
+use super::slots::Slots;
 use super::wants::SPARE;
 use crate::border::bindings::*;
 use crate::border::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use tidegate_link::fabric::LONGEST_BATCH_BYTES;
 
 /// The address of an unspecified peer.
 const ANYBODY: fi_addr_t = u64::MAX;
 
 /// See the module.
-#[derive(Default)]
 pub struct Receives {
     slots: Slots,
     /// Receives that are to be posted.
@@ -31,9 +29,9 @@ pub struct Receives {
 }
 
 impl Receives {
-    /// None yet. There may ever be so many.
-    pub fn new(most: usize) -> Receives {
-        Receives { most, ..Receives::default() }
+    /// None yet. There may ever be so many, for batches of up to so many bytes.
+    pub fn new(most: usize, batch_bytes: usize) -> Receives {
+        Receives { slots: Slots::new(batch_bytes), to_post: Vec::new(), in_use: 0, most, lent: None }
     }
 
     /// Takes more into use, so that there are as many as so many known peers need. `registers`: the provider wants to
@@ -62,7 +60,7 @@ impl Receives {
     }
 
     fn add_page(&mut self, loader: &Loader, objects: &mut Objects, registers: bool) -> Result<(), String> {
-        let page = NewPage::new();
+        let page = self.slots.new_page();
         let descriptor = match registers {
             true => match objects.register(loader, page.memory()) {
                 Ok(descriptor) => descriptor,
@@ -97,7 +95,7 @@ impl Receives {
             // endpoint.
             let code = unsafe {
                 (*(*endpoint).msg).recv.map_or(-FI_ENOSYS as isize, |recv| {
-                    recv(endpoint, data, LONGEST_BATCH_BYTES, descriptor, ANYBODY, context)
+                    recv(endpoint, data, self.slots.data_bytes(), descriptor, ANYBODY, context)
                 })
             };
             if code != 0 {

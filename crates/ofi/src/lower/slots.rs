@@ -2,69 +2,112 @@
 //! time; nobody else touches it. 64 bytes of each belong to the provider for itself (`FI_CONTEXT2`), and name the
 //! operation when it ends.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use tidegate_link::fabric::{LONGEST_BATCH_BYTES, Token};
+use core::ptr::{self, NonNull};
+use core::slice;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::sync::Arc;
+use tidegate_link::fabric::Token;
 
 /// Slots of a page.
 pub const PER_PAGE: usize = 32;
 
-/// One operation's memory.
-#[repr(C, align(64))]
-struct Slot {
-    /// The provider's own.
-    context: [u64; 8],
-    data: [u8; LONGEST_BATCH_BYTES],
-}
+/// Bytes of a slot that are the provider's own: its first.
+const CONTEXT_BYTES: usize = 64;
 
 /// Slots whose memory lies together, and never moves.
 struct Page {
-    slots: Box<[UnsafeCell<Slot>; PER_PAGE]>,
+    memory: Memory,
     /// What operations on them must give.
     descriptor: *mut c_void,
 }
 
+/// The memory of a page: zeros at first, of which nothing is touched that nobody uses.
+struct Memory {
+    address: NonNull<u8>,
+    /// Of a slot.
+    bytes: usize,
+}
+
+impl Memory {
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(PER_PAGE * bytes, CONTEXT_BYTES).expect("a few slots of some kilobytes")
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated so, once, and the page has no other owner.
+        unsafe { dealloc(self.address.as_ptr(), Memory::layout(self.bytes)) };
+    }
+}
+
 /// Slots, a page at a time.
-#[derive(Default)]
 pub struct Slots {
+    /// Most bytes of an operation, so that context and bytes end where the next slot begins.
+    data_bytes: usize,
     pages: Vec<Page>,
     /// Where each page lies and its number, by place: each end of an operation looks for one.
     places: Vec<(usize, usize)>,
     /// What is sent from each.
     pub tokens: Vec<Token>,
+    /// Memory that is sent instead of the slot's own, for as long as its operation is under way.
+    shared: Vec<Option<Arc<Vec<u8>>>>,
     /// Those that no operation uses.
     free: Vec<usize>,
 }
 
 /// Memory for a page that is not in use yet.
-pub struct NewPage(Box<[UnsafeCell<Slot>; PER_PAGE]>);
+pub struct NewPage(Memory);
 
 impl NewPage {
-    /// A page's memory.
-    pub fn new() -> NewPage {
-        let slot = || UnsafeCell::new(Slot { context: [0; 8], data: [0; LONGEST_BATCH_BYTES] });
-        NewPage(Box::new(core::array::from_fn(|_| slot())))
-    }
-
     /// The memory, for registration.
     pub fn memory(&self) -> (*const c_void, usize) {
-        (self.0.as_ptr().cast(), size_of_val(&*self.0))
+        (self.0.address.as_ptr().cast_const().cast(), PER_PAGE * self.0.bytes)
     }
 }
 
 impl Slots {
+    /// None yet. Each has room for so many bytes.
+    pub fn new(bytes: usize) -> Slots {
+        let data_bytes = bytes.next_multiple_of(CONTEXT_BYTES);
+        Slots {
+            data_bytes,
+            pages: Vec::new(),
+            places: Vec::new(),
+            tokens: Vec::new(),
+            shared: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Memory for a page of these slots.
+    pub fn new_page(&self) -> NewPage {
+        let bytes = CONTEXT_BYTES + self.data_bytes;
+        let layout = Memory::layout(bytes);
+        // SAFETY: it has bytes.
+        let address = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        NewPage(Memory { address, bytes })
+    }
+
+    /// Most bytes of an operation.
+    pub fn data_bytes(&self) -> usize {
+        self.data_bytes
+    }
+
     /// How many there are, in use or not.
     pub fn count(&self) -> usize {
         self.pages.len() * PER_PAGE
     }
 
     /// Adds a page, of which operations must give this descriptor.
-    pub fn add(&mut self, NewPage(slots): NewPage, descriptor: *mut c_void) {
-        let (first, place) = (self.count(), slots.as_ptr().addr());
+    pub fn add(&mut self, NewPage(memory): NewPage, descriptor: *mut c_void) {
+        let (first, place) = (self.count(), memory.address.addr().get());
         let at = self.places.partition_point(|(other, _)| *other < place);
         self.places.insert(at, (place, self.pages.len()));
-        self.pages.push(Page { slots, descriptor });
+        self.pages.push(Page { memory, descriptor });
         self.tokens.resize(first + PER_PAGE, Token(0));
+        self.shared.resize(first + PER_PAGE, None);
         self.free.extend((first..first + PER_PAGE).rev());
     }
 
@@ -76,15 +119,25 @@ impl Slots {
     /// The operation of a slot has ended.
     pub fn give_back(&mut self, slot: usize) {
         debug_assert!(!self.free.contains(&slot));
+        self.shared[slot] = None;
         self.free.push(slot);
     }
 
     /// What the provider is given for a slot: context, data, and the descriptor of its registration.
     pub fn pointers(&self, slot: usize) -> (*mut c_void, *mut c_void, *mut c_void) {
-        let page = &self.pages[slot / PER_PAGE];
-        let slot = page.slots[slot % PER_PAGE].get();
-        // SAFETY: places within a slot; no reference is made.
-        unsafe { ((&raw mut (*slot).context).cast(), (&raw mut (*slot).data).cast(), page.descriptor) }
+        let Page { memory, descriptor } = &self.pages[slot / PER_PAGE];
+        // SAFETY: places within the page.
+        unsafe {
+            let context = memory.address.as_ptr().add(slot % PER_PAGE * memory.bytes);
+            (context.cast(), context.add(CONTEXT_BYTES).cast(), *descriptor)
+        }
+    }
+
+    /// The same for an operation on memory that the slot shares until it is given back, and that stays as it is so long.
+    /// No provider has registered that.
+    pub fn share(&mut self, slot: usize, bytes: &Arc<Vec<u8>>) -> (*mut c_void, *mut c_void, *mut c_void) {
+        let (context, _, descriptor) = self.pointers(slot);
+        (context, self.shared[slot].insert(Arc::clone(bytes)).as_ptr().cast_mut().cast(), descriptor)
     }
 
     /// The slot of a context, if it is one of ours.
@@ -92,22 +145,26 @@ impl Slots {
         let after = self.places.partition_point(|(place, _)| *place <= context.addr());
         let (place, page) = self.places[after.checked_sub(1)?];
         let offset = context.addr() - place;
-        let slot = offset / size_of::<Slot>();
-        let is_ours = offset.is_multiple_of(size_of::<Slot>()) && slot < PER_PAGE;
+        let bytes = CONTEXT_BYTES + self.data_bytes;
+        let slot = offset / bytes;
+        let is_ours = offset.is_multiple_of(bytes) && slot < PER_PAGE;
         is_ours.then_some(page * PER_PAGE + slot)
     }
 
     /// Copies a batch into a slot that was taken and is not yet given to the provider.
     pub fn fill(&mut self, slot: usize, batch: &[u8]) {
-        self.pages[slot / PER_PAGE].slots[slot % PER_PAGE].get_mut().data[..batch.len()].copy_from_slice(batch);
+        assert!(batch.len() <= self.data_bytes, "no batch is longer");
+        let (_, data, _) = self.pointers(slot);
+        // SAFETY: the slot has so many bytes, which are ours alone while no operation has it.
+        unsafe { ptr::copy_nonoverlapping(batch.as_ptr(), data.cast(), batch.len()) };
     }
 
     /// # Safety
     /// The slot's operation has ended, and no other has begun in it while the slice lives.
     pub unsafe fn received(&self, slot: usize, length: usize) -> &[u8] {
-        // SAFETY: promised by the caller.
-        let data = unsafe { &(*self.pages[slot / PER_PAGE].slots[slot % PER_PAGE].get()).data };
-        &data[..length.min(LONGEST_BATCH_BYTES)]
+        let (_, data, _) = self.pointers(slot);
+        // SAFETY: promised by the caller; the slot has at least so many bytes.
+        unsafe { slice::from_raw_parts(data.cast_const().cast(), length.min(self.data_bytes)) }
     }
 }
 
@@ -118,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_slot_is_found_by_its_context_on_any_page() {
-        let mut slots = Slots::default();
+        let mut slots = Slots::new(100);
         assert_eq!(slots.take(), None);
         for _ in 0..5 {
-            slots.add(NewPage::new(), null_mut());
+            slots.add(slots.new_page(), null_mut());
         }
         let taken: Vec<usize> = core::iter::from_fn(|| slots.take()).collect();
         assert_eq!(taken.len(), slots.count());

@@ -95,12 +95,18 @@ fn no_match_ends_an_account_once_all_dropped_envelopes_have_come() {
 }
 
 #[test]
-fn windows_grow_where_envelopes_are_dropped_and_shrink_when_all_have_come() {
+fn windows_grow_where_there_is_no_room_and_shrink_once_little_is_left_for_others() {
     let (mut windows, counters) = (windows(), Counters::default());
-    assert_eq!((windows.grow(A), windows.spare()), (false, 4000), "nothing was dropped");
-    windows.drop_envelope(A, None, Number(0));
-    assert!(windows.grow(A) && windows.left(A) == 2000 && windows.grow(A) && windows.left(A) == 3500);
+    assert_eq!(windows.spare(), 4000);
+    assert!(windows.grow(A) && windows.left(A) == 2000);
+    windows.enter(&counters, A, 500);
+    windows.leave(&counters, A, 500);
+    assert!(!windows.shrink(A), "there is plenty for others");
+    assert_eq!((windows.inspect(A).bytes, windows.spare()), (2000, 3000));
+    assert!(windows.grow(A) && windows.left(A) == 3500);
     assert_eq!((windows.inspect(A).bytes, windows.spare()), (3500, 1500), "half of the spare memory at most");
+    windows.drop_envelope(A, None, Number(0));
+    assert!(!windows.shrink(A), "it has sends for which there is no room");
     windows.remember(A).expect("one was dropped");
     windows.enter(&counters, A, 2000);
     assert_eq!(windows.left(A), 1500);

@@ -42,6 +42,31 @@ fn a_long_message_waits_at_its_sender_until_it_is_received() {
     }
 }
 
+/// Its receive matches a long message that has found no room, of which the receiver knows no memory.
+#[test]
+fn a_long_message_that_was_deferred_is_read_where_that_is_possible() {
+    for memory in [Memory::Direct, Memory::Delayed, Memory::OneWay, Memory::Mailbox] {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let setup = Setup { window: Some(400), ..Setup::new(2) };
+            let mut world = Setup { memory, ..setup }.build();
+            for _ in 0..30 {
+                world.send(from).to(to).tagged(1).bytes(&[1; 40]).post();
+            }
+            let send = world.send(from).to(to).tagged(7).bytes(&pattern(1, 30_000)).post();
+            world.settle();
+            let deferred = world.counter(from, Counter::SendsDeferred);
+            assert!(deferred > 0 && !world.is_done(send), "{world}");
+            let receive = world.receive(to).tagged(7).capacity(30_000).post();
+            world.settle();
+            world.success(send);
+            assert_eq!(world.bytes(receive), pattern(1, 30_000), "{world}");
+            let is_read = matches!(memory, Memory::Direct | Memory::Delayed) || (memory, to) == (Memory::OneWay, 0);
+            let read = world.counter(to, Counter::BytesRead);
+            assert_eq!(read, if is_read { 30_000 } else { 0 }, "{memory:?} from {from} to {to}\n{world}");
+        }
+    }
+}
+
 #[test]
 fn a_receive_that_is_too_small_for_a_long_message_gets_its_beginning() {
     for setup in Setup::all(2, 23) {
