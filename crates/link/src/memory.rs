@@ -137,11 +137,11 @@ impl IoBuffer {
         }
     }
 
-    /// Copies `length` bytes from `offset` on to the end of `into`. Panics when the buffer has not so many.
+    /// Copies `length` bytes from `offset` on to the end of `into`. Panics when the buffer has fewer.
     pub(crate) fn append_to(&self, offset: usize, length: usize, into: &mut Vec<u8>) {
         into.reserve(length);
         let spare = into.spare_capacity_mut().as_mut_ptr().cast();
-        // SAFETY: there is room for so many bytes, which are all written then and belong to nobody else.
+        // SAFETY: there is room for these bytes, which are all written then and are `into`'s alone.
         unsafe {
             self.copy_out(offset, spare, length);
             into.set_len(into.len() + length);

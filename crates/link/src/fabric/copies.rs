@@ -20,12 +20,12 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Room for so many bytes.
+    /// Room for `bytes`.
     pub fn of(bytes: usize) -> Copies {
         Copies { left: Arc::new(AtomicUsize::new(bytes)) }
     }
 
-    /// Takes so many bytes, until the loan is dropped. `None`: there are not so many left.
+    /// Takes `bytes`, until the loan is dropped. `None`: fewer are left.
     pub fn take(&self, bytes: usize) -> Option<Loan> {
         let left = self.left.load(Ordering::Relaxed).checked_sub(bytes)?;
         self.left.store(left, Ordering::Relaxed);

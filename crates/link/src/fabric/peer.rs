@@ -43,7 +43,7 @@ pub struct Due {
     pub acknowledgement: Option<Instant>,
 }
 
-/// What has come since we last acknowledged.
+/// Batches that have come since we last acknowledged.
 #[derive(Debug, Default)]
 pub struct Unacknowledged {
     /// Batches without a part of a carried message.
@@ -55,7 +55,7 @@ pub struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    /// A batch has come in its turn, of so many bytes behind its header.
+    /// A batch has come in its turn, of `bytes` behind its header.
     pub fn add(&mut self, bytes: usize, is_loaded: bool) {
         if is_loaded {
             self.bytes += bytes;
@@ -105,7 +105,7 @@ pub struct Peer {
     /// How much is left of what we set aside for its unmatched messages, in bytes, where that is not what we set aside
     /// for everybody.
     pub window_left: Option<u32>,
-    /// What it has sent since we last acknowledged.
+    /// Batches that it has sent since we last acknowledged.
     pub unacknowledged: Unacknowledged,
     /// What is to be said to it beside packets.
     pub due: Due,

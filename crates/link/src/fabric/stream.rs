@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Most bytes that may be sent and not acknowledged. A receiver acknowledges each [`ACKNOWLEDGED_BYTES`], for which its
 /// sender is not to wait.
 const UNACKNOWLEDGED_BYTES: usize = 16 * LONGEST_BATCH_BYTES;
-/// After so many bytes of carried messages the sender may be waiting for an acknowledgement.
+/// Bytes of carried messages after which the sender may be waiting for an acknowledgement.
 pub const ACKNOWLEDGED_BYTES: usize = 64 << 10;
 /// Most bytes of carried messages that a pair has for itself; see `copies`.
 const OWN_BYTES: usize = 2 * LONGEST_BATCH_BYTES;
@@ -162,8 +162,8 @@ impl Outbox {
         (UNACKNOWLEDGED as usize + 1).saturating_sub(sent.min(UNACKNOWLEDGED as usize) + unsent)
     }
 
-    /// Adds a message of so many bytes, in parts, beside the packets that follow. `append` copies so many of them from an
-    /// offset on to the end of a batch. Returns whether there is room for it.
+    /// Adds a message of `length` bytes, in parts, and the packets that follow. `append` copies some of them, by offset
+    /// and length, to the end of a batch. Returns whether there is room for it.
     pub fn carry(
         &mut self,
         length: usize,

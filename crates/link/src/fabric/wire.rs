@@ -26,16 +26,16 @@ use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet,
 
 /// Most bytes of a batch of packets.
 pub const BATCH_BYTES: usize = 8192;
-/// Most bytes of a message that one batch carries beside packets, if the network takes so long ones. In one piece it
-/// takes the two hosts' kernels half the time that it takes in two.
+/// Most bytes of a message that one batch carries beside packets, if the network takes batches of that length. In one
+/// piece it takes the two hosts' kernels half the time that it takes in two.
 pub const PART_MOST: usize = 32 << 10;
-/// What a batch takes beside the part of a message: the packet behind it has room that says what the message is, and a
-/// proof.
+/// Bytes of a batch that are no part of a message: behind the part, the packet that says what the message is has room,
+/// and a proof.
 pub const BESIDE_PART: usize = HEADER_BYTES + LOAD_BYTES + PACKET_BYTES + PROOF_BYTES;
 /// Most bytes of any batch.
 pub const LONGEST_BATCH_BYTES: usize = PART_MOST + BESIDE_PART;
 /// Most bytes of one on networks whose longer messages take more ways, or more memory that is set aside: `ofi_rxm`
-/// sends so much at once.
+/// sends no more at once.
 pub const SHORT_BATCH_BYTES: usize = 16 << 10;
 /// Bytes of its header.
 pub const HEADER_BYTES: usize = 40;

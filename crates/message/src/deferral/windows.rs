@@ -20,9 +20,6 @@ use crate::wire::{Query, Room};
 use std::collections::BTreeMap;
 use tidegate_flow::{Initial, Instant, PeerId, Peers};
 
-/// Of the spare memory at the beginning, the part that is plenty.
-const PLENTY_SHARE: usize = 2;
-
 /// What a receiver knows of sends of one peer whose envelopes it has dropped.
 #[derive(Debug)]
 struct Dropped {
@@ -126,7 +123,7 @@ pub(crate) struct Windows {
     growth_least: usize,
     /// Bytes of receive memory that belong to no window.
     spare: usize,
-    /// As long as there is so much, nobody gives back what it was given beyond the base.
+    /// As long as this is left, no sender gives back what it was given beyond the base.
     plenty: usize,
     /// Of each [record](crate::presence) of a departed peer, the bytes that its messages take, which belong to no
     /// window.
@@ -160,7 +157,7 @@ impl Windows {
             limits,
             growth_least,
             spare,
-            plenty: spare / PLENTY_SHARE + 1,
+            plenty: spare / 2 + 1,
             records: BTreeMap::new(),
             own_stored: 0,
             with_dropped: Vec::new(),
@@ -266,8 +263,8 @@ impl Windows {
         true
     }
 
-    /// Takes back what a sender was given beyond the base, as it becomes free, unless there is plenty for others: bursts
-    /// come again. Returns whether the window has shrunk.
+    /// Takes back what a sender was given beyond the base, as it becomes free, unless there is plenty for others.
+    /// Returns whether the window has shrunk.
     pub(crate) fn shrink(&mut self, from: PeerId) -> bool {
         if self.sessions.is_none() && self.spare >= self.plenty {
             return false;

@@ -50,7 +50,7 @@ impl<L: Link> Inbound<L> {
         }
     }
 
-    /// A sender has announced a message of so many bytes. If the link could have carried it, there may have been too
+    /// A sender has announced a message of `length` bytes. If the link could have carried it, there may have been too
     /// little room, and the sender gets more.
     pub(crate) fn widen(&mut self, port: &mut Port<L>, from: PeerId, length: usize) {
         if length <= port.link.carries_most(from) && self.windows.grow(from) {

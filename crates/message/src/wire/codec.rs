@@ -22,7 +22,7 @@ pub(super) const HAS_DATA: u32 = 1 << 24;
 pub(super) const WIDE_DATA: u32 = 1 << 25;
 /// The message was deferred, and the receiver has dropped its envelope once.
 pub(super) const WAS_DROPPED: u32 = 1 << 26;
-/// Who sends it can read the memory of the receiver.
+/// The sender of the message can read the memory of its receiver.
 pub(super) const READS: u32 = 1 << 27;
 /// The memory that the message names has a key.
 pub(super) const IS_KEYED: u32 = 1 << 28;

@@ -29,7 +29,7 @@ pub struct Receives {
 }
 
 impl Receives {
-    /// None yet. There may ever be so many, for batches of up to so many bytes.
+    /// None yet. There may ever be `most`, for batches of up to `batch_bytes`.
     pub fn new(most: usize, batch_bytes: usize) -> Receives {
         Receives { slots: Slots::new(batch_bytes), to_post: Vec::new(), in_use: 0, most, lent: None }
     }

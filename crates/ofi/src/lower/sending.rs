@@ -11,10 +11,10 @@ use core::ptr::null_mut;
 use std::sync::Arc;
 use tidegate_link::fabric::{Route, Sending, Token};
 
-/// Bytes of batches that are copied though memory is not registered: of those that are not kept.
+/// Bytes of batches that are copied though memory is not registered: of nearly all that are not kept.
 const NOT_KEPT_MOST: usize = 512;
 
-/// What the provider is given of an operation: its context, the bytes, and the descriptor of their memory.
+/// The provider is given this of an operation: its context, the bytes, and the descriptor of their memory.
 type Pointers = (*mut c_void, *mut c_void, *mut c_void);
 
 /// Operations that send.
@@ -35,7 +35,7 @@ pub struct Below<'a> {
 }
 
 impl Sends {
-    /// None yet. There may be so many, of batches of up to so many bytes. `registers`: the provider wants to know their
+    /// None yet. There may be `most`, of batches of up to `batch_bytes`. `registers`: the provider wants to know their
     /// memory.
     pub fn new(most: usize, batch_bytes: usize, registers: bool) -> Sends {
         let slots = Slots::new(if registers { batch_bytes } else { NOT_KEPT_MOST });
@@ -44,6 +44,9 @@ impl Sends {
 
     /// Sends a copy of a batch.
     pub fn send(&mut self, mut below: Below<'_>, to: Route, token: Token, batch: &[u8]) -> Sending {
+        if !self.registers && batch.len() > self.slots.data_bytes() {
+            return self.send_kept(below, to, token, &Arc::new(batch.to_vec()));
+        }
         let Some(slot) = self.take(&mut below) else { return Sending::NoBuffer };
         self.slots.fill(slot, batch);
         self.start(&below, to, token, slot, self.slots.pointers(slot), batch.len())
@@ -93,7 +96,7 @@ impl Sends {
         self.slots.take()
     }
 
-    /// Starts the operation of a slot, on so many bytes.
+    /// Starts the operation of a slot.
     fn start(
         &mut self,
         below: &Below<'_>,
@@ -105,8 +108,8 @@ impl Sends {
     ) -> Sending {
         self.slots.tokens[slot] = token;
         let endpoint = below.objects.endpoint.get();
-        // SAFETY: the endpoint is open; slot and bytes are the provider's until the operation ends, and live longer than
-        // the endpoint.
+        // SAFETY: the endpoint is open; slot and bytes are the provider's until the operation ends, and outlive the
+        // endpoint.
         let code = unsafe {
             (*(*endpoint).msg)
                 .send

@@ -22,7 +22,7 @@ struct Page {
     descriptor: *mut c_void,
 }
 
-/// The memory of a page: zeros at first, of which nothing is touched that nobody uses.
+/// The memory of a page: zeros at first, of which only used slots are ever touched.
 struct Memory {
     address: NonNull<u8>,
     /// Of a slot.
@@ -68,7 +68,7 @@ impl NewPage {
 }
 
 impl Slots {
-    /// None yet. Each has room for so many bytes.
+    /// None yet. Each has room for `bytes`.
     pub fn new(bytes: usize) -> Slots {
         let data_bytes = bytes.next_multiple_of(CONTEXT_BYTES);
         Slots {
@@ -133,8 +133,8 @@ impl Slots {
         }
     }
 
-    /// The same for an operation on memory that the slot shares until it is given back, and that stays as it is so long.
-    /// No provider has registered that.
+    /// The same for an operation on memory that the slot shares until it is given back, and that stays as it is until
+    /// then. No provider has registered that.
     pub fn share(&mut self, slot: usize, bytes: &Arc<Vec<u8>>) -> (*mut c_void, *mut c_void, *mut c_void) {
         let (context, _, descriptor) = self.pointers(slot);
         (context, self.shared[slot].insert(Arc::clone(bytes)).as_ptr().cast_mut().cast(), descriptor)
@@ -155,7 +155,7 @@ impl Slots {
     pub fn fill(&mut self, slot: usize, batch: &[u8]) {
         assert!(batch.len() <= self.data_bytes, "no batch is longer");
         let (_, data, _) = self.pointers(slot);
-        // SAFETY: the slot has so many bytes, which are ours alone while no operation has it.
+        // SAFETY: the slot has room for them, which is ours alone while no operation has it.
         unsafe { ptr::copy_nonoverlapping(batch.as_ptr(), data.cast(), batch.len()) };
     }
 
@@ -163,7 +163,7 @@ impl Slots {
     /// The slot's operation has ended, and no other has begun in it while the slice lives.
     pub unsafe fn received(&self, slot: usize, length: usize) -> &[u8] {
         let (_, data, _) = self.pointers(slot);
-        // SAFETY: promised by the caller; the slot has at least so many bytes.
+        // SAFETY: promised by the caller; the slot has at least this length.
         unsafe { slice::from_raw_parts(data.cast_const().cast(), length.min(self.data_bytes)) }
     }
 }

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::ffi::CString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -159,6 +160,29 @@ fn datagrams_of_every_size_arrive() {
                 (is_sent && is_received).then_some(())
             });
         }
+        one.forget(route);
+    });
+}
+
+/// The longest ones are not even copied.
+#[test]
+fn a_batch_that_is_kept_is_shared_until_it_has_left() {
+    with_each_library(|loader| {
+        let (mut one, mut other) = (open(loader), open(loader));
+        let route = one.resolve(&other.address()).unwrap();
+        let batch: Arc<Vec<u8>> = Arc::new((0..one.longest_batch()).map(|at| at as u8).collect());
+        wait(|| {
+            while one.poll().or_else(|| other.poll()).is_some() {}
+            (one.send_kept(route, Token(1), &batch) == Sending::Taken).then_some(())
+        });
+        assert_eq!(Arc::strong_count(&batch), 2);
+        let (mut is_sent, mut is_received) = (false, false);
+        wait(|| {
+            is_sent |= one.poll() == Some(NetworkEvent::Sent(Token(1)));
+            is_received |= other.poll() == Some(NetworkEvent::Received(&batch));
+            (is_sent && is_received).then_some(())
+        });
+        assert_eq!(Arc::strong_count(&batch), 1);
         one.forget(route);
     });
 }
