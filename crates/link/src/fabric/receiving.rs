@@ -186,7 +186,7 @@ impl Protocol {
         let mut unacknowledged = mem::take(&mut peer.unacknowledged);
         let (mut last, mut is_wrong) = (Marks::default(), false);
         let marks = Marks { is_closing, is_last, is_loaded: kind == Kind::Loaded };
-        let taken = inbox.handle(sequence, marks, batch.body(), |body, marks| {
+        let taken = inbox.handle(sequence, marks, batch.body(), window, |body, marks| {
             unacknowledged.add(body.len(), marks.is_loaded);
             last = Marks {
                 is_closing: last.is_closing | marks.is_closing,
@@ -219,8 +219,8 @@ impl Protocol {
         let is_news = last.is_closing && !peer.is_closing;
         peer.is_closing |= is_news;
         match taken {
-            Taken::InOrder if !is_urgent => self.owe_acknowledgement(place, now + ACKNOWLEDGEMENT_DELAY),
-            Taken::InOrder | Taken::Again => self.owe_acknowledgement(place, now),
+            Taken::InOrder if !is_urgent => self.owe_acknowledgement(place, now + ACKNOWLEDGEMENT_DELAY, now),
+            Taken::InOrder | Taken::Again => self.owe_acknowledgement(place, now, now),
             Taken::Early => {}
             Taken::Wrong => self.counts.dropped += 1,
         }
@@ -237,13 +237,17 @@ impl Protocol {
         }
     }
 
-    fn owe_acknowledgement(&mut self, place: PeerId, at: Instant) {
+    fn owe_acknowledgement(&mut self, place: PeerId, at: Instant, now: Instant) {
         let Some(peer) = self.known(place) else { return };
         let is_earlier = peer.due.acknowledgement.is_none_or(|due| at < due);
-        if is_earlier {
-            peer.due.acknowledgement = Some(at);
-            // Not in order of time, but none is late by more than the delay.
-            self.acknowledgements.push_back((at, place));
+        if !is_earlier {
+            return;
+        }
+        peer.due.acknowledgement = Some(at);
+        match at <= now {
+            true => self.queue(place),
+            // In order of time, since each waits equally long.
+            false => self.acknowledgements.push_back((at, place)),
         }
     }
 

@@ -31,7 +31,7 @@ pub const BURST: u64 = 60;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Most bytes that may be sent and not acknowledged. A receiver acknowledges each [`ACKNOWLEDGED_BYTES`], for which its
 /// sender is not to wait.
-const UNACKNOWLEDGED_BYTES: usize = 16 * LONGEST_BATCH_BYTES;
+const UNACKNOWLEDGED_BYTES: usize = 32 * LONGEST_BATCH_BYTES;
 /// Bytes of carried messages after which the sender may be waiting for an acknowledgement.
 pub const ACKNOWLEDGED_BYTES: usize = 64 << 10;
 /// Most bytes of carried messages that a pair has for itself; see `copies`.
@@ -101,7 +101,8 @@ pub struct Outbox {
     kept: VecDeque<Kept>,
     /// Memory of batches that were acknowledged.
     spare: Vec<Arc<Vec<u8>>>,
-    /// Bytes of carried messages without a loan.
+    /// Bytes of carried messages, and of those without a loan.
+    carried: usize,
     own: usize,
     /// Batches that may still leave beyond those that always may.
     burst: u64,
@@ -176,9 +177,13 @@ impl Outbox {
         }
         let parts = length.div_ceil(part_most);
         let taken = length + parts * LOADED_BESIDE;
+        // All of them may leave at once: their sender may call us no more for long.
+        if self.carried + taken > UNACKNOWLEDGED_BYTES || self.kept.len() + parts >= (UNACKNOWLEDGED + BURST) as usize {
+            return false;
+        }
         let mut loan = None;
-        if self.own + taken > OWN_BYTES || self.kept.len() + parts >= (UNACKNOWLEDGED + BURST) as usize {
-            loan = copies.take(taken + parts * size_of::<Kept>());
+        if self.own + taken > OWN_BYTES {
+            loan = copies.take(taken);
             if loan.is_none() {
                 return false;
             }
@@ -191,7 +196,8 @@ impl Outbox {
             let load = Load { part: part as u32, rest: (length - offset - part) as u32 };
             bytes.extend_from_slice(&load.to_bytes());
             append(offset, part, &mut bytes);
-            let of_loan = loan.as_mut().map(|loan| loan.split(most + size_of::<Kept>()));
+            let of_loan = loan.as_mut().map(|loan| loan.split(most));
+            self.carried += most;
             self.own += if of_loan.is_none() { most } else { 0 };
             self.begin(Marks { is_loaded: true, ..Marks::default() }, Arc::new(bytes), most, of_loan);
         }
@@ -254,9 +260,12 @@ impl Outbox {
         }
         let (sequence, kept) = (self.acknowledged + at as u64, &mut self.kept[at]);
         let (marks, is_again) = (kept.marks, kept.is_sent);
-        if is_beyond && !marks.is_loaded {
+        if is_beyond
+            && !marks.is_loaded
+            && let Some(bytes) = Arc::get_mut(&mut kept.bytes)
+        {
             // One of a burst: it has no more memory than it needs.
-            Arc::make_mut(&mut kept.bytes).shrink_to_fit();
+            bytes.shrink_to_fit();
         }
         Some(Due { sequence, marks, is_again, bytes: &mut kept.bytes })
     }
@@ -333,6 +342,7 @@ impl Outbox {
             self.acknowledged += 1;
             let Some(mut kept) = self.kept.pop_front() else { break };
             if kept.marks.is_loaded {
+                self.carried -= kept.most;
                 self.own -= if kept.loan.is_none() { kept.most } else { 0 };
             } else if self.spare.len() < 2
                 && Arc::get_mut(&mut kept.bytes).is_some_and(|bytes| bytes.capacity() >= BATCH_BYTES)
@@ -363,7 +373,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.kept.clear();
         self.spare.clear();
-        self.own = 0;
+        (self.carried, self.own) = (0, 0);
     }
 
     /// Most bytes that an outbox takes for batches, loans apart; those of a burst have no more together than they need.
@@ -406,30 +416,38 @@ impl Inbox {
         self.expected
     }
 
-    /// Takes a batch. `deliver` gets the bodies and marks of those whose turn it is, in order.
-    pub fn handle(&mut self, sequence: u64, marks: Marks, body: &[u8], mut deliver: impl FnMut(&[u8], Marks)) -> Taken {
+    /// Takes a batch. `window`: bytes of carried messages that the sender may have under way. `deliver` gets the bodies
+    /// and marks of those whose turn it is, in order.
+    pub fn handle(
+        &mut self,
+        sequence: u64,
+        marks: Marks,
+        body: &[u8],
+        window: usize,
+        mut deliver: impl FnMut(&[u8], Marks),
+    ) -> Taken {
         let Some(ahead) = sequence.checked_sub(self.expected) else { return Taken::Again };
         if ahead >= UNACKNOWLEDGED + BURST {
             return Taken::Wrong;
         }
         if ahead > 0 {
-            let bytes_of = |is_loaded| {
-                let early = self.early.iter().flatten().filter(move |early| early.marks.is_loaded == is_loaded);
-                early.map(|early| early.body.len()).sum::<usize>()
+            let at = ahead as usize - 1;
+            if self.early.get(at).is_some_and(Option::is_some) {
+                return Taken::Again;
+            }
+            let early = self.early.iter().flatten().filter(|early| early.marks.is_loaded == marks.is_loaded);
+            let bytes = body.len() + early.map(|early| early.body.len()).sum::<usize>();
+            let most = match marks.is_loaded {
+                true => window.min(UNACKNOWLEDGED_BYTES),
+                false => UNACKNOWLEDGED as usize * BATCH_BYTES,
             };
-            let (packets, loads) = (bytes_of(false), bytes_of(true));
-            let are_many = !marks.is_loaded && packets + body.len() > UNACKNOWLEDGED as usize * BATCH_BYTES;
-            if are_many || packets + loads + body.len() > Self::BYTES_MOST {
+            if bytes > most {
                 return Taken::Wrong;
             }
-            let at = ahead as usize - 1;
             if self.early.len() <= at {
                 self.early.resize_with(at + 1, || None);
             }
             let place = &mut self.early[at];
-            if place.is_some() {
-                return Taken::Again;
-            }
             *place = Some(Early { body: body.to_vec(), marks });
             return Taken::Early;
         }
@@ -445,7 +463,7 @@ impl Inbox {
     }
 
     /// Most bytes that an inbox takes for batches.
-    pub const BYTES_MOST: usize = UNACKNOWLEDGED_BYTES;
+    pub const BYTES_MOST: usize = UNACKNOWLEDGED_BYTES + UNACKNOWLEDGED as usize * BATCH_BYTES;
 }
 
 #[cfg(test)]

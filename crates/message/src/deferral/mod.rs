@@ -8,10 +8,10 @@
 //!
 //! Every receiver sets aside a *window* for each of its senders. Half of what the fixed part leaves is divided equally,
 //! and that base it tells them through the link; the other half is *spare*, and goes to those who need it: the window
-//! of a sender whose sends find no room doubles, as far as half of the spare memory reaches. It stays so as long as
-//! half of what was spare at first is left, since bursts come again; then it shrinks back as its messages are matched,
-//! once none of its envelopes is dropped any more. A message that finds no receive costs an envelope, plus its payload
-//! if that travels along. The sender pays when it sends (`room`); the receiver gives back
+//! of a sender whose sends find no room doubles, as far as half of the spare memory reaches. Up to a quarter of that it
+//! keeps, as long as half is left, since bursts come again; else it shrinks back as its messages are matched, once none
+//! of its envelopes is dropped any more. A message that finds no receive costs an envelope, plus its payload if that
+//! travels along. The sender pays when it sends (`room`); the receiver gives back
 //! (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window is dropped
 //! as a violation, so the bound holds whatever peers do, under every scheme. What a peer makes us keep besides, because
 //! it does not take what we say, is bounded as well and belongs to the fixed part (`egress::backlog`, `rma::request`).

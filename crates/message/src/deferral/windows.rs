@@ -123,8 +123,8 @@ pub(crate) struct Windows {
     growth_least: usize,
     /// Bytes of receive memory that belong to no window.
     spare: usize,
-    /// As long as this is left, no sender gives back what it was given beyond the base.
-    plenty: usize,
+    /// A quarter of it at first: as long as twice that is left, a sender may keep this beyond its base.
+    share: u32,
     /// Of each [record](crate::presence) of a departed peer, the bytes that its messages take, which belong to no
     /// window.
     records: BTreeMap<PeerId, u32>,
@@ -157,7 +157,7 @@ impl Windows {
             limits,
             growth_least,
             spare,
-            plenty: spare / 2 + 1,
+            share: (spare / 4).min(WINDOW_MOST) as u32,
             records: BTreeMap::new(),
             own_stored: 0,
             with_dropped: Vec::new(),
@@ -263,17 +263,17 @@ impl Windows {
         true
     }
 
-    /// Takes back what a sender was given beyond the base, as it becomes free, unless there is plenty for others.
-    /// Returns whether the window has shrunk.
+    /// Takes back what a sender was given beyond the base, as it becomes free; but for its share, while there is plenty
+    /// for others. Returns whether the window has shrunk.
     pub(crate) fn shrink(&mut self, from: PeerId) -> bool {
-        if self.sessions.is_none() && self.spare >= self.plenty {
-            return false;
-        }
+        let is_plenty = self.sessions.is_none() && self.spare >= 2 * self.share as usize;
+        let more = if is_plenty { self.share } else { 0 };
         let window = self.of(from);
-        if window.bytes <= window.base || window.freed == 0 || window.dropped.is_some() {
+        let least = window.base + more;
+        if window.bytes <= least || window.freed == 0 || window.dropped.is_some() {
             return false;
         }
-        let back = window.freed.min(window.bytes - window.base);
+        let back = window.freed.min(window.bytes - least);
         window.bytes -= back;
         window.freed -= back;
         self.spare += back as usize;

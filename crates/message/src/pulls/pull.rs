@@ -27,6 +27,8 @@ pub(crate) struct Pull<B> {
     /// Bytes that are in place or that pieces under way have been admitted for.
     admitted: usize,
     measured: Option<Measured>,
+    /// Our `ClearToSend` has said that we would rather read it.
+    may_be_located: bool,
     /// Where all of it lies, if its sender has said so only after our `ClearToSend`.
     located: Option<RemoteMemory>,
     /// The link reads while we do other things, and bounds by itself how much of that is under way.
@@ -101,6 +103,7 @@ impl<B: Buffer> Pulls<B> {
             position: 0,
             admitted: 0,
             measured: None,
+            may_be_located: false,
             located: None,
             is_read_whole: false,
         })
@@ -194,18 +197,19 @@ impl<B: Buffer> Pulls<B> {
     /// The clear to send for what is left of the message, and its sender. If it is no eager message, and we can read it
     /// but would get it packet by packet, the sender may say where it lies.
     pub(crate) fn ask(
-        &self,
+        &mut self,
         key: Key,
         eager: u32,
         capabilities: impl FnOnce(PeerId) -> Capabilities,
     ) -> Option<(PeerId, ClearToSend)> {
-        let pull = self.pulls.get(key)?;
+        let pull = self.pulls.get_mut(key)?;
         let peer = pull.remote.peer;
         let is_unknown = pull.position == 0 && pull.remote.spans.is_empty() && pull.located.is_none();
         let reads = is_unknown && pull.wanted > eager as usize && {
             let Capabilities { reaches_memory, shares_bounce_buffers, .. } = capabilities(peer);
             reaches_memory && !shares_bounce_buffers
         };
+        pull.may_be_located = reads;
         let (wanted, position) = (pull.wanted as u64, pull.position as u64);
         Some((peer, ClearToSend { send: pull.remote.id, pull: key.0, wanted, position, reads }))
     }
@@ -217,8 +221,7 @@ impl<B: Buffer> Pulls<B> {
         }
     }
 
-    /// The sender says where all of a message lies, instead of sending pieces: once, and of a message whose memory it
-    /// has not named before.
+    /// The sender says where all of a message lies, instead of sending pieces, as the clear to send allows: once.
     pub(crate) fn locate(
         &mut self,
         from: PeerId,
@@ -227,12 +230,11 @@ impl<B: Buffer> Pulls<B> {
         is_synchronous: bool,
     ) -> Result<(), Malformed> {
         let pull = self.pulls.get_mut(key).filter(|pull| pull.remote.peer == from).ok_or(Malformed)?;
-        let is_first = pull.remote.spans.is_empty() && pull.located.is_none();
         let is_whole = located.span.length == pull.envelope.length as u64;
-        if !pull.is_asked || pull.admitted > 0 || !is_first || !is_whole {
+        if !pull.is_asked || !pull.may_be_located || pull.admitted > 0 || !is_whole {
             return Err(Malformed);
         }
-        (pull.is_asked, pull.is_read_whole) = (false, !is_synchronous);
+        (pull.is_asked, pull.may_be_located, pull.is_read_whole) = (false, false, !is_synchronous);
         pull.located = Some(RemoteMemory { key: located.key, span: located.span });
         Ok(())
     }
@@ -385,21 +387,23 @@ mod tests {
         let key = pull(&mut pulls, 60, &[], None);
         let apart = Capabilities { shares_bounce_buffers: false, ..CAPABLE };
         let far = Capabilities { reaches_memory: false, ..apart };
-        let reads =
-            |pulls: &Pulls<Bytes>, capabilities| pulls.ask(key, EAGER, |_| capabilities).expect("it is there").1.reads;
-        assert_eq!([CAPABLE, apart, far].map(|it| reads(&pulls, it)), [false, true, false]);
+        let reads = |pulls: &mut Pulls<Bytes>, capabilities| {
+            pulls.ask(key, EAGER, |_| capabilities).expect("it is there").1.reads
+        };
+        assert_eq!([CAPABLE, apart, far].map(|it| reads(&mut pulls, it)), [false, true, false]);
         assert!(!pulls.ask(key, 60, |_| apart).expect("it is there").1.reads, "it is short");
         let located = |length| Located { pull: key.0, key: 9, span: span(5000, length) };
         let locate = |pulls: &mut Pulls<Bytes>, from, length| pulls.locate(from, key, &located(length), true);
-        assert_eq!(locate(&mut pulls, A, 100), Err(Malformed), "nobody has asked");
         pulls.note_asked(key);
+        assert_eq!(locate(&mut pulls, A, 100), Err(Malformed), "a short one is sent");
+        assert!(reads(&mut pulls, apart));
         assert_eq!((locate(&mut pulls, B, 100), locate(&mut pulls, A, 99)), (Err(Malformed), Err(Malformed)));
         assert_eq!(locate(&mut pulls, A, 100), Ok(()));
         assert_eq!((locate(&mut pulls, A, 100), pulls.admit(A, key, 0, 10)), (Err(Malformed), Err(Malformed)));
         let part = pulls.next_part(key, 40).expect("all is wanted");
         assert_eq!((part.from, part.length), (vec![RemoteMemory { key: 9, span: span(5000, 40) }], 40));
         assert_eq!(pulls.end_part(key, 40, TransferStatus::Unreachable), Some(Next::Ask));
-        assert!(!reads(&pulls, apart), "it cannot after all");
+        assert!(!reads(&mut pulls, apart), "it cannot after all");
     }
 
     #[test]

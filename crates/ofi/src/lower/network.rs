@@ -114,7 +114,8 @@ impl Lower {
         let registers = offer.wants_registration();
         // The number that `tcp` states is no limit.
         let receives_most = if is_tcp { usize::MAX } else { offer.receives_most() };
-        let longest_batch = if is_tcp { LONGEST_BATCH_BYTES } else { SHORT_BATCH_BYTES };
+        let is_tcp_alone = matches!(offer.provider().as_str(), "tcp" | "net");
+        let longest_batch = if is_tcp_alone { LONGEST_BATCH_BYTES } else { SHORT_BATCH_BYTES };
         let name = format!("{}/{}", offer.provider(), offer.domain());
         let mut lower = Lower {
             objects: ManuallyDrop::new(objects),

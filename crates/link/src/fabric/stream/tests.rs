@@ -113,7 +113,7 @@ fn batches_are_delivered_in_order_and_once() {
     let mut inbox = Inbox::default();
     let mut delivered = Vec::new();
     let mut take = |sequence: u64| {
-        let took = inbox.handle(sequence, Marks::default(), &[sequence as u8], |body, _| delivered.push(body[0]));
+        let took = inbox.handle(sequence, Marks::default(), &[sequence as u8], 0, |body, _| delivered.push(body[0]));
         (took, inbox.expected())
     };
     assert_eq!(take(2), (Taken::Early, 0));

@@ -95,13 +95,13 @@ fn no_match_ends_an_account_once_all_dropped_envelopes_have_come() {
 }
 
 #[test]
-fn windows_grow_where_there_is_no_room_and_shrink_once_little_is_left_for_others() {
+fn windows_grow_where_there_is_no_room_and_keep_a_share_while_there_is_plenty() {
     let (mut windows, counters) = (windows(), Counters::default());
     assert_eq!(windows.spare(), 4000);
     assert!(windows.grow(A) && windows.left(A) == 2000);
     windows.enter(&counters, A, 500);
     windows.leave(&counters, A, 500);
-    assert!(!windows.shrink(A), "there is plenty for others");
+    assert!(!windows.shrink(A), "it is within its share, and there is plenty for others");
     assert_eq!((windows.inspect(A).bytes, windows.spare()), (2000, 3000));
     assert!(windows.grow(A) && windows.left(A) == 3500);
     assert_eq!((windows.inspect(A).bytes, windows.spare()), (3500, 1500), "half of the spare memory at most");
@@ -111,9 +111,20 @@ fn windows_grow_where_there_is_no_room_and_shrink_once_little_is_left_for_others
     windows.enter(&counters, A, 2000);
     assert_eq!(windows.left(A), 1500);
     update(&mut windows, &counters, None);
-    assert_eq!((windows.inspect(A).bytes, windows.spare()), (1000, 4000));
+    assert_eq!((windows.inspect(A).bytes, windows.spare()), (1000, 4000), "little is left");
     windows.release(A);
     assert_eq!(windows.spare(), 4000);
+}
+
+#[test]
+fn a_sender_that_came_first_leaves_as_much_for_the_next() {
+    let mut windows = windows();
+    for peer in [A, B] {
+        assert!(windows.grow(peer));
+        assert!(!windows.shrink(peer));
+        assert_eq!(windows.inspect(peer).bytes, 2000);
+    }
+    assert_eq!(windows.spare(), 2000);
 }
 
 #[test]
