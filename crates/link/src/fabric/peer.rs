@@ -50,8 +50,7 @@ pub struct Unacknowledged {
     batches: u64,
     /// One of them was full: others wait behind it.
     is_full: bool,
-    /// Batches with a part, and their bytes.
-    loaded: u64,
+    /// Bytes of batches with a part.
     bytes: usize,
 }
 
@@ -59,7 +58,6 @@ impl Unacknowledged {
     /// A batch has come in its turn, of `bytes` behind its header.
     pub fn add(&mut self, bytes: usize, is_loaded: bool) {
         if is_loaded {
-            self.loaded += 1;
             self.bytes += bytes;
         } else {
             self.batches += 1;
@@ -69,8 +67,7 @@ impl Unacknowledged {
 
     /// Whether the sender may be waiting for an acknowledgement.
     pub fn are_many(&self) -> bool {
-        let are_many_loaded = self.loaded >= UNACKNOWLEDGED || self.bytes >= ACKNOWLEDGED_BYTES;
-        self.is_full || self.batches >= UNACKNOWLEDGED / 2 || are_many_loaded
+        self.is_full || self.batches >= UNACKNOWLEDGED / 2 || self.bytes >= ACKNOWLEDGED_BYTES
     }
 }
 

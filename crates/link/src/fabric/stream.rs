@@ -253,7 +253,7 @@ impl Outbox {
     pub fn poll_due(&mut self) -> Option<Due<'_>> {
         let at = self.kept.iter().position(|kept| kept.is_due)?;
         let first = &self.kept[at];
-        let is_beyond = !first.is_sent && at >= UNACKNOWLEDGED as usize;
+        let is_beyond = !first.is_sent && self.is_beyond(at);
         let is_allowed = (self.burst > 0 || first.marks.is_loaded) && (at as u64) < UNACKNOWLEDGED + BURST;
         if is_beyond && (!is_allowed || self.is_too_much(at)) {
             return None;
@@ -268,6 +268,13 @@ impl Outbox {
             bytes.shrink_to_fit();
         }
         Some(Due { sequence, marks, is_again, bytes: &mut kept.bytes })
+    }
+
+    /// Whether enough batches before this one wait to be acknowledged for it to gather packets. Carried messages, which
+    /// are acknowledged by their bytes, hold up no batch of packets.
+    fn is_beyond(&self, at: usize) -> bool {
+        let counts = |kept: &&Kept| self.kept[at].marks.is_loaded || !kept.marks.is_loaded;
+        self.kept.iter().take(at).filter(counts).count() >= UNACKNOWLEDGED as usize
     }
 
     /// Whether this batch, with those before it, is more than may be unacknowledged. Of packets that is no more than in
@@ -299,7 +306,8 @@ impl Outbox {
 
     /// The network has taken a batch, after so many pings.
     pub fn handle_taken(&mut self, sequence: u64, pings: u64, now: Instant) {
-        let is_beyond = sequence >= self.acknowledged + UNACKNOWLEDGED;
+        let at = sequence.saturating_sub(self.acknowledged) as usize;
+        let is_beyond = at < self.kept.len() && self.is_beyond(at);
         if let Some(kept) = self.find(sequence) {
             let is_burst = is_beyond && !kept.is_sent && !kept.marks.is_loaded;
             (kept.is_due, kept.is_sent, kept.pings_before, kept.sent_at) = (false, true, pings, now);

@@ -158,6 +158,26 @@ fn carried_messages_take_no_more_memory_than_is_said_however_long_they_are() {
     }
 }
 
+/// Their receiver acknowledges them by their bytes, so it may not acknowledge these for a while.
+#[test]
+fn carried_messages_hold_up_no_batch_of_packets() {
+    let mut outbox = Outbox::default();
+    let count = UNACKNOWLEDGED + 2;
+    for _ in 0..count {
+        assert!(
+            outbox.carry(3000, PART_MOST, &Copies::of(0), |_, length, batch| batch.resize(batch.len() + length, 7))
+        );
+        outbox.push(&packet());
+        send(&mut outbox);
+    }
+    for number in 0..UNACKNOWLEDGED {
+        outbox.push(&packet());
+        assert_eq!(send(&mut outbox), [count + number]);
+    }
+    outbox.push(&packet());
+    assert_eq!(send(&mut outbox), [], "there was no pause");
+}
+
 #[test]
 fn short_messages_behind_carried_ones_leave_at_once_after_a_pause() {
     let (mut outbox, mut now) = (Outbox::default(), Instant::default() + PAUSE);
