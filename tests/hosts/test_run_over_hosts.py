@@ -78,9 +78,14 @@ def test_all_ranks_listen_in_the_range_of_ports(two, name):
     # many as ranks on a host, and twice as many with Open MPI, which opens two endpoints in a process."
     needed = 4 if name == "openmpi" else 2
     low, seen = 41000, set()
-    run(two, name, "--shared", two.folder, "--ports", f"{low}-{low + needed - 1}", program=[HOLDUP, "alltoall", "1", "100"],
-        observe=lambda _: seen.update(listening(two, "holdup")))
-    assert seen == {(address, low + number) for address in two.addresses for number in range(needed)}, sorted(seen)
+    wanted = {(address, low + number) for address in two.addresses for number in range(needed)}
+    # On a busy machine a look takes as long as a short job.
+    for seconds in ("1", "4", "16"):
+        run(two, name, "--shared", two.folder, "--ports", f"{low}-{low + needed - 1}", program=[HOLDUP, "alltoall", seconds, "100"],
+            observe=lambda _: seen.update(listening(two, "holdup")))
+        if seen >= wanted:
+            break
+    assert seen == wanted, sorted(seen)
 
 
 def test_a_range_of_ports_that_is_too_small_is_an_error_that_names_it(two):
