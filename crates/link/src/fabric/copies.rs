@@ -25,11 +25,9 @@ impl Copies {
         Copies { left: Arc::new(AtomicUsize::new(bytes)) }
     }
 
-    /// Takes `bytes`, until the loan is dropped. `None`: fewer are left.
-    pub fn take(&self, bytes: usize) -> Option<Loan> {
-        let left = self.left.load(Ordering::Relaxed).checked_sub(bytes)?;
-        self.left.store(left, Ordering::Relaxed);
-        Some(Loan { bytes, of: Arc::clone(&self.left) })
+    /// A part of it, of no bytes so far.
+    pub fn lend(&self) -> Loan {
+        Loan { bytes: 0, of: Arc::clone(&self.left) }
     }
 }
 
@@ -41,17 +39,21 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// Lends a part of this on.
-    pub fn split(&mut self, bytes: usize) -> Loan {
-        let bytes = bytes.min(self.bytes);
-        self.bytes -= bytes;
-        Loan { bytes, of: Arc::clone(&self.of) }
+    /// Makes it so large. `false`: not enough is left, and it stays as it is.
+    pub fn resize(&mut self, bytes: usize) -> bool {
+        let left = self.of.load(Ordering::Relaxed) + self.bytes;
+        let is_enough = bytes <= left;
+        if is_enough {
+            self.of.store(left - bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+        }
+        is_enough
     }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.of.fetch_add(self.bytes, Ordering::Relaxed);
+        self.resize(0);
     }
 }
 
@@ -62,12 +64,12 @@ mod tests {
     #[test]
     fn what_was_lent_comes_back_whoever_drops_it() {
         let copies = Copies::of(100);
-        let mut loan = copies.take(60).unwrap();
-        assert!(copies.take(41).is_none() && copies.take(40).is_some());
-        let part = loan.split(50);
-        drop(loan);
-        assert!(copies.take(51).is_none());
-        drop(part);
-        assert!(copies.take(100).is_some());
+        let (mut one, mut other) = (copies.lend(), copies.lend());
+        assert!(one.resize(60) && !other.resize(41) && other.resize(40));
+        assert!(!one.resize(61) && one.resize(10) && !other.resize(91), "it has 10 still");
+        drop(one);
+        assert!(!other.resize(101) && other.resize(100));
+        drop(other);
+        assert!(copies.lend().resize(100));
     }
 }

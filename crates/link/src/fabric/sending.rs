@@ -299,7 +299,7 @@ fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network,
             let kind = if due.marks.is_loaded { Kind::Loaded } else { Kind::Packets };
             let (acknowledged, receipt) = come;
             let header = Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged, receipt };
-            // A copy of it is on its way only if the network has ended none, and then it is not due.
+            // It is due only once the network has ended all sendings of it, so the network has no share of it now.
             header.emit(Arc::make_mut(due.bytes).as_mut_slice());
             let token = Token(token | (1 + (sequence & SEQUENCE_MASK)));
             if !header.has_proof() {

@@ -65,8 +65,6 @@ struct Kept {
     bytes: Arc<Vec<u8>>,
     /// Most bytes that it takes.
     most: usize,
-    /// Where its memory comes from, if not from what the pair has for itself.
-    loan: Option<Loan>,
     marks: Marks,
     /// It is to be sent, for the first time or again.
     is_due: bool,
@@ -101,9 +99,9 @@ pub struct Outbox {
     kept: VecDeque<Kept>,
     /// Memory of batches that were acknowledged.
     spare: Vec<Arc<Vec<u8>>>,
-    /// Bytes of carried messages, and of those without a loan.
+    /// Bytes of carried messages, and what is borrowed for those beyond the pair's own.
     carried: usize,
-    own: usize,
+    loan: Option<Loan>,
     /// Batches that may still leave beyond those that always may.
     burst: u64,
     written_at: Instant,
@@ -181,13 +179,11 @@ impl Outbox {
         if self.carried + taken > UNACKNOWLEDGED_BYTES || self.kept.len() + parts >= (UNACKNOWLEDGED + BURST) as usize {
             return false;
         }
-        let mut loan = None;
-        if self.own + taken > OWN_BYTES {
-            loan = copies.take(taken);
-            if loan.is_none() {
-                return false;
-            }
+        let beyond = (self.carried + taken).saturating_sub(OWN_BYTES);
+        if beyond > 0 && !self.loan.get_or_insert_with(|| copies.lend()).resize(beyond) {
+            return false;
         }
+        self.carried += taken;
         for offset in (0..length).step_by(part_most) {
             let part = part_most.min(length - offset);
             let most = part + LOADED_BESIDE;
@@ -196,10 +192,7 @@ impl Outbox {
             let load = Load { part: part as u32, rest: (length - offset - part) as u32 };
             bytes.extend_from_slice(&load.to_bytes());
             append(offset, part, &mut bytes);
-            let of_loan = loan.as_mut().map(|loan| loan.split(most));
-            self.carried += most;
-            self.own += if of_loan.is_none() { most } else { 0 };
-            self.begin(Marks { is_loaded: true, ..Marks::default() }, Arc::new(bytes), most, of_loan);
+            self.begin(Marks { is_loaded: true, ..Marks::default() }, Arc::new(bytes), most);
         }
         true
     }
@@ -220,15 +213,14 @@ impl Outbox {
         let begun = Arc::make_mut(&mut bytes);
         begun.clear();
         begun.resize(HEADER_BYTES, 0);
-        self.begin(marks, bytes, BATCH_BYTES, None);
+        self.begin(marks, bytes, BATCH_BYTES);
     }
 
-    fn begin(&mut self, marks: Marks, bytes: Arc<Vec<u8>>, most: usize, loan: Option<Loan>) {
+    fn begin(&mut self, marks: Marks, bytes: Arc<Vec<u8>>, most: usize) {
         let (outstanding, pings_before, sent_at) = (0, 0, Instant::default());
         self.kept.push_back(Kept {
             bytes,
             most,
-            loan,
             marks,
             is_due: true,
             is_sent: false,
@@ -351,12 +343,14 @@ impl Outbox {
             let Some(mut kept) = self.kept.pop_front() else { break };
             if kept.marks.is_loaded {
                 self.carried -= kept.most;
-                self.own -= if kept.loan.is_none() { kept.most } else { 0 };
             } else if self.spare.len() < 2
                 && Arc::get_mut(&mut kept.bytes).is_some_and(|bytes| bytes.capacity() >= BATCH_BYTES)
             {
                 self.spare.push(kept.bytes);
             }
+        }
+        if let Some(loan) = &mut self.loan {
+            loan.resize(self.carried.saturating_sub(OWN_BYTES));
         }
         Some(is_news)
     }
@@ -381,7 +375,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.kept.clear();
         self.spare.clear();
-        (self.carried, self.own) = (0, 0);
+        (self.carried, self.loan) = (0, None);
     }
 
     /// Most bytes that an outbox takes for batches, loans apart; those of a burst have no more together than they need.
