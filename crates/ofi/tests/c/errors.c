@@ -31,7 +31,7 @@ static void errors_are(struct fid_cq *queue, int count, int expected, bool relea
 static void nothing_is_left(struct fid_cq *queue)
 {
 	struct fi_cq_tagged_entry entry;
-	for (int i = 0; i < 1000; i++)
+	LOOK_OFTEN
 		EQUAL(fi_cq_read(queue, &entry, 1), -FI_EAGAIN);
 }
 
@@ -87,8 +87,7 @@ static void truncated(void)
 		}
 		meet_at(send_queue);
 	} else {
-		/* An empty read may let each other process of a busy machine run first, for milliseconds. */
-		for (int i = 0; i < 1000; i++)
+		LOOK_OFTEN
 			fi_cq_read(send_queue, NULL, 0);
 		errors_are(receive_queue, MANY, FI_ETRUNC, true);
 		nothing_is_left(receive_queue);
@@ -118,7 +117,7 @@ static void silent(void)
 		EQUAL(fi_inject_write(endpoint, &word, sizeof word, peer, 0, 12345), -FI_EAGAIN);
 		/* fi_tidegate(7): "Only reading makes room: completions with fi_cq_read(3) and its kin, errors with
 		 * fi_cq_readerr(3); progress without reading (fi_cq_read(3) of no entries) makes none." */
-		for (int i = 0; i < 1000; i++)
+		LOOK_OFTEN
 			EQUAL(fi_cq_read(send_queue, NULL, 0), -FI_EAVAIL);
 		EQUAL(fi_inject_write(endpoint, &word, sizeof word, peer, 0, 12345), -FI_EAGAIN);
 		for (long i = 0; i < accepted; i++) {
