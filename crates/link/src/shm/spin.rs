@@ -1,8 +1,10 @@
 //! How long to poll in vain before giving the processor away.
 //!
 //! When every process has a core of its own, whoever polls longest sees a packet first. When they share cores, what
-//! we wait for can only be sent once we let its sender run. So: many empty polls before a yield in the first case,
-//! few in the second, and from then on a yield with every empty poll, until something is found.
+//! we wait for can only be sent once we let its sender run. So: many empty polls before a yield in the first case, few
+//! in the second. From then on one of some polls yields, until something is found: most MPIs give the processor away
+//! by themselves while they wait, and a yield takes as long as some ten polls. (With one after each poll NWChem took a
+//! tenth longer on two cores with two ranks, and a quarter longer with four.)
 //!
 //! Which case it is follows from the cores that the processes known to us may run on, all taken together: launchers
 //! often bind each process to a core of its own, so our own affinity says nothing.
@@ -14,6 +16,10 @@ const CORES_MOST: usize = 1024;
 const POLLS_ALONE: u32 = 2000;
 /// Empty polls before the first yield, when the processes known to us share cores.
 const POLLS_SHARED: u32 = 32;
+/// Empty polls from one yield to the next, then, in the first case and in the second: some microseconds, and one. Odd,
+/// since a program that peeks and reads in turns counts both, and only one of the two gives the processor away.
+const POLLS_PER_YIELD_ALONE: u32 = 61;
+const POLLS_PER_YIELD_SHARED: u32 = 7;
 /// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`]. Few that wait longer
 /// are better than many: an MPI that yields after each empty poll (MPICH) gets its answer without a yield.
 const POLLS_LINGERING: u32 = 2;
@@ -60,6 +66,8 @@ impl Idle {
 #[derive(Debug)]
 pub(crate) struct SpinPolicy {
     empty: u32,
+    /// Empty polls that were beyond the limit.
+    beyond: u32,
     limit: u32,
     /// Set by the user, so the number of peers does not matter.
     fixed: bool,
@@ -73,7 +81,7 @@ impl SpinPolicy {
     pub fn new(limit: Option<u32>) -> Self {
         let fixed = limit.is_some();
         let (cores, limit) = ([0; CORES_MOST / 64], limit.unwrap_or(POLLS_ALONE));
-        let mut policy = SpinPolicy { empty: 0, limit, fixed, cores, processes: 0 };
+        let mut policy = SpinPolicy { empty: 0, beyond: 0, limit, fixed, cores, processes: 0 };
         policy.add_process(0);
         policy
     }
@@ -123,13 +131,24 @@ impl SpinPolicy {
     #[inline(always)]
     pub fn step(&mut self) -> Step {
         if self.empty >= self.limit {
-            return Step::Yield;
+            return self.step_beyond();
         }
         self.empty += 1;
         if self.empty <= POLLS_LINGERING && self.may_linger() {
             return Step::Linger;
         }
         if self.empty.is_multiple_of(POLLS_PER_LOOK) { Step::Look } else { Step::Spin }
+    }
+
+    /// After so many empty polls that the processor is given away.
+    fn step_beyond(&mut self) -> Step {
+        self.beyond = self.beyond.wrapping_add(1);
+        let polls_per_yield = match self.fixed {
+            true => 1,
+            false if self.may_linger() => POLLS_PER_YIELD_ALONE,
+            false => POLLS_PER_YIELD_SHARED,
+        };
+        if self.beyond.is_multiple_of(polls_per_yield) { Step::Yield } else { Step::Spin }
     }
 }
 
@@ -148,6 +167,18 @@ mod tests {
     }
 
     #[test]
+    fn beyond_the_limit_some_polls_yield_and_all_where_the_user_chose_the_limit() {
+        let yields = |mut policy: SpinPolicy| {
+            let steps: Vec<Step> = (0..POLLS_ALONE + 640).map(|_| policy.step()).collect();
+            steps[POLLS_ALONE as usize..].iter().filter(|step| **step == Step::Yield).count()
+        };
+        let alone = || SpinPolicy { limit: POLLS_ALONE, fixed: false, ..SpinPolicy::new(Some(0)) };
+        assert_eq!(yields(alone()), 10);
+        assert_eq!(yields(SpinPolicy { limit: POLLS_SHARED, ..alone() }), 80);
+        assert_eq!(yields(SpinPolicy::new(Some(POLLS_ALONE))), 640);
+    }
+
+    #[test]
     fn the_first_empty_polls_after_a_find_linger() {
         let mut policy = SpinPolicy::new(Some(POLLS_ALONE));
         for _ in 0..2 {
@@ -158,7 +189,8 @@ mod tests {
 
     #[test]
     fn more_processes_than_cores_make_it_short() {
-        let alone = |limit| SpinPolicy { empty: 0, limit, fixed: false, cores: [0; CORES_MOST / 64], processes: 0 };
+        let alone =
+            |limit| SpinPolicy { empty: 0, beyond: 0, limit, fixed: false, cores: [0; CORES_MOST / 64], processes: 0 };
         let mut policy = alone(POLLS_ALONE);
         let limits: Vec<u32> = [0b01, 0b10, 0b10]
             .iter()

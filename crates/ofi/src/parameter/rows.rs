@@ -182,7 +182,8 @@ pub(super) const SPIN: Parameter = Parameter {
     name: "spin",
     default: "2000 if the ranks fit the processors, else 32",
     allowed: "a number of polls from 0 to 4294967295",
-    help: "Polls that find nothing before progress gives the processor to another process",
+    help: "Polls that find nothing before progress gives the processor to another process, which each that follows does, too; without \
+           a number only one of 61 does, or of 7",
 };
 pub(super) const CLOSE_TIMEOUT: Parameter = Parameter {
     name: "close_timeout",
