@@ -168,14 +168,16 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_some_polls_yield_and_all_where_the_user_chose_the_limit() {
+        let polls = 2 * POLLS_PER_YIELD_ALONE * POLLS_PER_YIELD_SHARED;
         let yields = |mut policy: SpinPolicy| {
-            let steps: Vec<Step> = (0..POLLS_ALONE + 640).map(|_| policy.step()).collect();
-            steps[POLLS_ALONE as usize..].iter().filter(|step| **step == Step::Yield).count()
+            let before = (0..policy.limit).filter(|_| policy.step() == Step::Yield).count();
+            assert_eq!(before, 0);
+            (0..polls).filter(|_| policy.step() == Step::Yield).count() as u32
         };
         let alone = || SpinPolicy { limit: POLLS_ALONE, fixed: false, ..SpinPolicy::new(Some(0)) };
-        assert_eq!(yields(alone()), 10);
-        assert_eq!(yields(SpinPolicy { limit: POLLS_SHARED, ..alone() }), 80);
-        assert_eq!(yields(SpinPolicy::new(Some(POLLS_ALONE))), 640);
+        assert_eq!(yields(alone()), polls / POLLS_PER_YIELD_ALONE);
+        assert_eq!(yields(SpinPolicy { limit: POLLS_SHARED, ..alone() }), polls / POLLS_PER_YIELD_SHARED);
+        assert_eq!(yields(SpinPolicy::new(Some(POLLS_ALONE))), polls);
     }
 
     #[test]
