@@ -16,6 +16,8 @@ pub const ROOT_PERMISSION: &str = "OMPI_ALLOW_RUN_AS_ROOT";
 
 /// The variable that says where libfabric looks for providers.
 pub const PROVIDER_PATH: &str = "FI_PROVIDER_PATH";
+/// The variable that says what reaches other hosts.
+const FABRIC: &str = "FI_TIDEGATE_FABRIC";
 /// The variable that says where processes leave their counters.
 pub const STATS_DIR: &str = "FI_TIDEGATE_STATS_DIR";
 /// The variable that lists those which Open MPI passes on to ranks on other hosts, with `;` between them.
@@ -56,8 +58,15 @@ pub struct Plan<'a> {
 impl Plan<'_> {
     /// The settings, in the order in which a person would look for them.
     pub fn settings(&self) -> Vec<Setting> {
+        let providers = self.providers();
+        let why = match providers.len() {
+            1 => "libfabric is to offer Tidegate and nothing else.",
+            _ => {
+                "Tidegate, and what reaches other hosts: the second part of that asks for the first as a program would."
+            }
+        };
         let mut settings = vec![
-            setting("FI_PROVIDER", PROVIDER, "libfabric is to offer Tidegate and nothing else."),
+            setting("FI_PROVIDER", providers.join(","), why),
             setting(PROVIDER_PATH, self.provider_path(), "Where libfabric finds the provider."),
         ];
         settings
@@ -73,6 +82,15 @@ impl Plan<'_> {
             intel_mpi(&mut settings);
         }
         settings
+    }
+
+    /// What libfabric is to offer: Tidegate, and the parts of a provider in several that `FI_TIDEGATE_FABRIC` names.
+    fn providers(&self) -> Vec<String> {
+        let chosen = self.parameters.iter().find(|(name, _)| *name == FABRIC).map(|(_, value)| value.clone());
+        let fabric = chosen.or_else(|| (self.environment)(FABRIC)?.into_string().ok()).unwrap_or_default();
+        let (provider, _domain) = fabric.trim().split_once('/').unwrap_or((fabric.trim(), ""));
+        let parts = provider.split(';').filter(|_| provider.contains(';'));
+        [PROVIDER].into_iter().chain(parts).map(str::to_owned).collect()
     }
 
     fn may_be(&self, kind: MpiKind) -> bool {
@@ -269,6 +287,27 @@ mod tests {
     fn an_unknown_mpi_gets_the_settings_of_all() {
         let expected = [COMMON, MPICH, OPEN_MPI, OVERSUBSCRIBE_5, OVERSUBSCRIBE_4, PASSED, INTEL].concat();
         assert_eq!(lines(&plan(None, &empty)), expected);
+    }
+
+    #[test]
+    fn a_network_in_two_parts_is_offered_too() {
+        let mpich = mpi(MpiKind::Mpich, "5");
+        let first_lines = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        for (fabric, expected) in [
+            ("verbs;ofi_rxm", "tidegate,verbs,ofi_rxm"),
+            (" tcp;ofi_rxm/eth0", "tidegate,tcp,ofi_rxm"),
+            ("tcp/eth0", "tidegate"),
+            ("auto", "tidegate"),
+        ] {
+            let expected = format!("FI_PROVIDER={expected}");
+            let environment = |name: &str| (name == FABRIC).then(|| OsString::from(fabric));
+            let text = lines(&plan(Some(&mpich), &environment));
+            assert_eq!(first_lines(&text), expected);
+            let parameters = [(FABRIC, fabric.to_owned())];
+            let environment = |name: &str| (name == FABRIC).then(|| OsString::from("udp;ofi_rxd"));
+            let text = lines(&Plan { parameters: &parameters, ..plan(Some(&mpich), &environment) });
+            assert_eq!(first_lines(&text), expected, "the command line counts more");
+        }
     }
 
     #[test]

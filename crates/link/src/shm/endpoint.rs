@@ -187,6 +187,9 @@ impl ShmLink {
 
     #[cold]
     fn yield_now(&mut self) -> Idle {
+        if !self.spin.is_yield_due() {
+            return Idle::Spin;
+        }
         self.watch();
         self.stats.counters().add(Counter::Yields, 1);
         Idle::Yield

@@ -36,7 +36,7 @@ pub(crate) enum Step {
     Spin,
     /// Poll again, after a look at the clock.
     Look,
-    /// Look at the clock and yield.
+    /// Look at the clock and yield, if [that is due](SpinPolicy::is_yield_due).
     Yield,
 }
 
@@ -131,7 +131,7 @@ impl SpinPolicy {
     #[inline(always)]
     pub fn step(&mut self) -> Step {
         if self.empty >= self.limit {
-            return self.step_beyond();
+            return Step::Yield;
         }
         self.empty += 1;
         if self.empty <= POLLS_LINGERING && self.may_linger() {
@@ -140,15 +140,15 @@ impl SpinPolicy {
         if self.empty.is_multiple_of(POLLS_PER_LOOK) { Step::Look } else { Step::Spin }
     }
 
-    /// After so many empty polls that the processor is given away.
-    fn step_beyond(&mut self) -> Step {
+    /// Whether a [`Step::Yield`] gives the processor away.
+    pub fn is_yield_due(&mut self) -> bool {
         self.beyond = self.beyond.wrapping_add(1);
         let polls_per_yield = match self.fixed {
             true => 1,
             false if self.may_linger() => POLLS_PER_YIELD_ALONE,
             false => POLLS_PER_YIELD_SHARED,
         };
-        if self.beyond.is_multiple_of(polls_per_yield) { Step::Yield } else { Step::Spin }
+        self.beyond.is_multiple_of(polls_per_yield)
     }
 }
 
@@ -170,9 +170,10 @@ mod tests {
     fn beyond_the_limit_some_polls_yield_and_all_where_the_user_chose_the_limit() {
         let polls = 2 * POLLS_PER_YIELD_ALONE * POLLS_PER_YIELD_SHARED;
         let yields = |mut policy: SpinPolicy| {
-            let before = (0..policy.limit).filter(|_| policy.step() == Step::Yield).count();
-            assert_eq!(before, 0);
-            (0..polls).filter(|_| policy.step() == Step::Yield).count() as u32
+            let limit = policy.limit;
+            let mut gives_way = || policy.step() == Step::Yield && policy.is_yield_due();
+            assert!((0..limit).all(|_| !gives_way()));
+            (0..polls).filter(|_| gives_way()).count() as u32
         };
         let alone = || SpinPolicy { limit: POLLS_ALONE, fixed: false, ..SpinPolicy::new(Some(0)) };
         assert_eq!(yields(alone()), polls / POLLS_PER_YIELD_ALONE);
