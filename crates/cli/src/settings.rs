@@ -84,7 +84,7 @@ impl Plan<'_> {
         settings
     }
 
-    /// What libfabric is to offer: Tidegate, and the parts of a provider in several that `FI_TIDEGATE_FABRIC` names.
+    /// The providers that libfabric is to offer: Tidegate, and the parts of a provider in several that `FI_TIDEGATE_FABRIC` names.
     fn providers(&self) -> Vec<String> {
         let chosen = self.parameters.iter().find(|(name, _)| *name == FABRIC).map(|(_, value)| value.clone());
         let fabric = chosen.or_else(|| (self.environment)(FABRIC)?.into_string().ok()).unwrap_or_default();
