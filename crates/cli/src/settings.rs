@@ -84,8 +84,7 @@ impl Plan<'_> {
         settings
     }
 
-    /// The providers that libfabric is to offer: Tidegate, and the parts of a network that `FI_TIDEGATE_FABRIC` names in
-    /// several.
+    /// The providers that libfabric is to offer: Tidegate, and the parts of a network in several.
     fn providers(&self) -> Vec<String> {
         let chosen = self.parameters.iter().find(|(name, _)| *name == FABRIC).map(|(_, value)| value.clone());
         let fabric = chosen.or_else(|| (self.environment)(FABRIC)?.into_string().ok()).unwrap_or_default();
