@@ -64,8 +64,7 @@ def test_counters_of_all_hosts_come_into_one_report(two, name):
 # Intel MPI's libfabric has `ofi_rxm` in a folder that it does not look into: fi_tidegate(7).
 @pytest.mark.parametrize("name", ["mpich", "openmpi"])
 def test_a_network_in_two_parts_is_named_once(two, name):
-    # fi_tidegate(7): "A provider in two parts asks for the lower one as if it were the application: where FI_PROVIDER is set, it must
-    # name them too; tidegate(1) run does that by itself."
+    # fi_tidegate(7): "tidegate run names them by itself."
     report, _ = run(two, name, "--shared", two.folder, FI_TIDEGATE_FABRIC="tcp;ofi_rxm")
     assert all(process["network"].startswith("tcp;ofi_rxm/") for process in report["processes"])
     assert all(process["counters"]["batches_sent"] > 0 for process in report["processes"]), "messages went from host to host"
