@@ -89,7 +89,7 @@ impl Plan<'_> {
         let chosen = self.parameters.iter().find(|(name, _)| *name == FABRIC).map(|(_, value)| value.clone());
         let fabric = chosen.or_else(|| (self.environment)(FABRIC)?.into_string().ok()).unwrap_or_default();
         let (provider, _domain) = fabric.trim().split_once('/').unwrap_or((fabric.trim(), ""));
-        let parts = provider.split(';').filter(|_| provider.contains(';'));
+        let parts = provider.split(';').filter(|part| provider.contains(';') && !part.is_empty());
         [PROVIDER].into_iter().chain(parts).map(str::to_owned).collect()
     }
 
@@ -296,6 +296,7 @@ mod tests {
         for (fabric, expected) in [
             ("verbs;ofi_rxm", "tidegate,verbs,ofi_rxm"),
             (" tcp;ofi_rxm/eth0", "tidegate,tcp,ofi_rxm"),
+            ("tcp;", "tidegate,tcp"),
             ("tcp/eth0", "tidegate"),
             ("auto", "tidegate"),
         ] {

@@ -187,10 +187,11 @@ impl ShmLink {
 
     #[cold]
     fn yield_now(&mut self) -> Idle {
+        // A program that seldom polls looks each time.
+        self.watch();
         if !self.spin.is_yield_due() {
             return Idle::Spin;
         }
-        self.watch();
         self.stats.counters().add(Counter::Yields, 1);
         Idle::Yield
     }

@@ -377,8 +377,8 @@ static inline struct fi_cq_err_entry next_error(char *text)
 	return error;
 }
 
-/* Looks of one kind, such as reads that are to find nothing: 1,000, or for 5 ms, since each may let every other process
- * of a busy machine run first. */
+/* Looks of one kind, such as reads that are to find nothing: 1,000, or for 5 ms, but ten at least, since each may let
+ * every other process of a busy machine run first. */
 #define LOOK_OFTEN                                                                                                     \
 	for (double begun_ = seconds_of(CLOCK_MONOTONIC), look_ = 0;                                                   \
 	     look_ < 10 || (look_ < 1000 && seconds_of(CLOCK_MONOTONIC) - begun_ < 0.005); look_++)
