@@ -3,8 +3,8 @@
 //! When every process has a core of its own, whoever polls longest sees a packet first. When they share cores, what
 //! we wait for can only be sent once we let its sender run. So: many empty polls before a yield in the first case, few
 //! in the second. From then on one of some polls yields, until something is found: a yield takes as long as some ten
-//! polls, and MPIs yield by themselves too. (With one after each poll NWChem took a tenth to a fifth longer on two cores
-//! with two ranks, and a quarter longer with four.)
+//! polls, and MPIs yield by themselves too. (With one after each poll NWChem took a tenth to a fifth longer with two
+//! ranks on two cores, and a quarter longer with four.)
 //!
 //! Which case it is follows from the cores that the processes known to us may run on, all taken together: launchers
 //! often bind each process to a core of its own, so our own affinity says nothing.
