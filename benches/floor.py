@@ -6,14 +6,13 @@ cache line takes from one core to the other and back (`distance.c`).
     python3 benches/floor.py              all MPIs that are installed
     python3 benches/floor.py mpich        some of them
 
-In nanoseconds of one rank: of a send and a receive after it, of one of 64 sends, of one of 64 receives. A latency is at
-least the first and half of what the line takes; a rate at most one message in the dearer of the two others.
+In nanoseconds of one rank: of a send and a receive after it, of one of 64 sends, of one of 64 receives. In a latency
+a part of the first passes while the message is under way; a rate is at most one message in the dearer of the two others.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,7 +21,8 @@ sys.path.insert(0, str(HERE.parent / "scripts"))
 
 from bench import distance  # noqa: E402
 from harness import mpi as mpis, process  # noqa: E402
-from harness.mpi import PROGRAMS, Fabric, Mpi  # noqa: E402
+from harness.mpi import Fabric, Mpi  # noqa: E402
+from harness.paths import PROGRAMS  # noqa: E402
 
 NAME = "immediate"
 

@@ -1,7 +1,7 @@
 // A libfabric provider that answers at once: a send is complete as soon as it is called, and a receive as soon as the
-// queue is read, from the peer and with the tag that it names. Nothing is moved. What a message takes over it is what the
-// MPI itself takes above `fi_tsend(3)` and `fi_cq_read(3)`, which no provider can save: the floor under every row of
-// `bench.py`. `floor.py` builds it and says what an MPI takes.
+// queue is read, from the peer and with the tag that it names. Nothing is moved but what two ranks agree on when they
+// begin. What a message takes over it is what the MPI itself takes above `fi_tsend(3)` and `fi_cq_read(3)`, which no
+// provider can save: the floor under every row of `bench.py`. `floor.py` builds it and says what an MPI takes.
 //
 // It offers tagged and untagged messages of any length with directed receives and remote data, reliable, one queue for
 // both directions, and takes every address for a good one: enough for MPICH, Open MPI and Intel MPI to begin, and for a

@@ -12,6 +12,7 @@ use tidegate_link::{NAMES, ShmLink};
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::failure::Failure;
+use crate::settings::given;
 
 /// Fails unless the provider and flow control can work with the parameters of the run (P eq. 2): those in `parameters`,
 /// else those in `environment`, else the defaults.
@@ -19,11 +20,7 @@ pub fn check(
     parameters: &[(&'static str, String)],
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<(), Failure> {
-    let value_of = |name: &str| {
-        let variable = variable(name);
-        let option = parameters.iter().find(|(parameter, _)| *parameter == variable);
-        option.map(|(_, value)| value.into()).or_else(|| environment(&variable))
-    };
+    let value_of = |name: &str| given(parameters, environment, &variable(name));
     let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
     match (settings.receive_memory, settings.peers) {
         (Some(bytes), Some(_)) => {

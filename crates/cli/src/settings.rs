@@ -86,8 +86,8 @@ impl Plan<'_> {
 
     /// The providers that libfabric is to offer: Tidegate, and the parts of a network in several.
     fn providers(&self) -> Vec<String> {
-        let chosen = self.parameters.iter().find(|(name, _)| *name == FABRIC).map(|(_, value)| value.clone());
-        let fabric = chosen.or_else(|| (self.environment)(FABRIC)?.into_string().ok()).unwrap_or_default();
+        let fabric = given(self.parameters, self.environment, FABRIC).unwrap_or_default();
+        let fabric = fabric.to_string_lossy();
         let (provider, _domain) = fabric.trim().split_once('/').unwrap_or((fabric.trim(), ""));
         let parts = provider.split(';').filter(|part| provider.contains(';') && !part.is_empty());
         [PROVIDER].into_iter().chain(parts).map(str::to_owned).collect()
@@ -205,6 +205,16 @@ fn intel_mpi(settings: &mut Vec<Setting>) {
     ]);
 }
 
+/// The value of a variable: that of the command line, else that of the environment.
+pub fn given(
+    parameters: &[(&'static str, String)],
+    environment: &dyn Fn(&str) -> Option<OsString>,
+    variable: &str,
+) -> Option<OsString> {
+    let option = parameters.iter().find(|(parameter, _)| *parameter == variable);
+    option.map(|(_, value)| value.into()).or_else(|| environment(variable))
+}
+
 fn setting(name: &'static str, value: impl Into<OsString>, why: &'static str) -> Setting {
     Setting { name, value: value.into(), why }
 }
@@ -292,7 +302,7 @@ mod tests {
     #[test]
     fn a_network_in_two_parts_is_offered_too() {
         let mpich = mpi(MpiKind::Mpich, "5");
-        let first_lines = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
         for (fabric, expected) in [
             ("verbs;ofi_rxm", "tidegate,verbs,ofi_rxm"),
             (" tcp;ofi_rxm/eth0", "tidegate,tcp,ofi_rxm"),
@@ -303,11 +313,11 @@ mod tests {
             let expected = format!("FI_PROVIDER={expected}");
             let environment = |name: &str| (name == FABRIC).then(|| OsString::from(fabric));
             let text = lines(&plan(Some(&mpich), &environment));
-            assert_eq!(first_lines(&text), expected);
+            assert_eq!(first_line(&text), expected);
             let parameters = [(FABRIC, fabric.to_owned())];
             let environment = |name: &str| (name == FABRIC).then(|| OsString::from("udp;ofi_rxd"));
             let text = lines(&Plan { parameters: &parameters, ..plan(Some(&mpich), &environment) });
-            assert_eq!(first_lines(&text), expected, "the command line counts more");
+            assert_eq!(first_line(&text), expected, "the command line counts more");
         }
     }
 
