@@ -19,7 +19,7 @@ bindgen "$header" --no-layout-tests --no-doc-comments --no-derive-debug --use-co
     --allowlist-type 'fid_(fabric|domain|ep|cq|cntr|av|mr|eq)' \
     --allowlist-type 'fi_ops_(fabric|domain|mr|ep|msg|tagged|rma|atomic|cm|cq|cntr|av|eq)' \
     --allowlist-var 'FI_.*' --blocklist-item 'FI_(SET_OPS|LIB_|M[AI][JN]OR_VERSION|REVISION|.*_SET$|PROTO_|TC_|TYPE_|HMEM_|BUS_|.*_LAST|.*_MAX$).*' \
-    --opaque-type 'fi_(hmem_override_ops|bus_attr|pci_attr|link_attr|av_set_attr|collective_attr|ops_collective|ops_wait)' |
+    --opaque-type 'fi_(hmem_override_ops|bus_attr|pci_attr|av_set_attr|collective_attr|ops_collective|ops_wait)' |
     sed -E -e '/^\/\* automatically generated/d' \
         -e 's/^pub const (FI_E(NABLE|VENT)): .* =/pub const \1: u64 =/;t' \
         -e 's/^pub const (FI_E[A-Z0-9]+|FI_MR_[A-Z_]+|FI_SUCCESS): \w+ =/pub const \1: core::ffi::c_int =/' \

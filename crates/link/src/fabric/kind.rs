@@ -9,7 +9,7 @@ pub struct NetworkKind(u8);
 
 /// A kind for each protocol between hosts, under the names by which libfabric's versions know the provider that speaks
 /// it. The numbers stand in addresses and stay what they are. `net` is the name that libfabric 1.17 has for `tcp`.
-const KINDS: [(u8, &[&str]); 13] = [
+const KINDS: [(u8, &[&str]); 14] = [
     (1, &["tcp", "net"]),
     (2, &["tcp;ofi_rxm"]),
     (3, &["sockets"]),
@@ -21,8 +21,9 @@ const KINDS: [(u8, &[&str]); 13] = [
     (9, &["cxi"]),
     (10, &["opx"]),
     (11, &["psm2"]),
-    (12, &["ucx"]),
+    (12, &["ucx", "mlx"]),
     (13, &["verbs;ofi_rxd"]),
+    (14, &["lnx"]),
 ];
 
 impl NetworkKind {

@@ -401,11 +401,18 @@ pub struct fi_bus_attr {
 pub union fi_bus_attr__bindgen_ty_1 {
     pub pci: fi_pci_attr,
 }
+pub const FI_LINK_UNKNOWN: fi_link_state = 0;
+pub const FI_LINK_DOWN: fi_link_state = 1;
+pub const FI_LINK_UP: fi_link_state = 2;
+pub type fi_link_state = ::core::ffi::c_uint;
 #[repr(C)]
-#[repr(align(8))]
 #[derive(Copy, Clone)]
 pub struct fi_link_attr {
-    pub _bindgen_opaque_blob: __BindgenOpaqueArray8<[u8; 40usize]>,
+    pub address: *mut ::core::ffi::c_char,
+    pub mtu: usize,
+    pub speed: usize,
+    pub state: fi_link_state,
+    pub network_type: *mut ::core::ffi::c_char,
 }
 pub const FI_CLASS_UNSPEC: _bindgen_ty_6 = 0;
 pub const FI_CLASS_FABRIC: _bindgen_ty_6 = 1;

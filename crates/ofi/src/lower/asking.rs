@@ -4,10 +4,14 @@
 //! The question comes back to this provider, as one of those that are asked: [`is_asking`] lets `getinfo` answer that
 //! there is nothing. It must not be asked while libfabric loads or unloads providers, because it holds its lock then.
 
-use super::choice::{Choice, reaches_other_hosts};
-use super::interfaces::Interfaces;
+use super::choice::Choice;
+use super::interfaces::{Interfaces, Preference, speed_of_interface};
+use super::networks::{Domains, reaches_other_hosts, row_of};
 use crate::border::bindings::*;
 use crate::border::loader::Loader;
+use crate::border::log;
+use core::cmp::Reverse;
+use core::ffi::c_int;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
@@ -90,6 +94,31 @@ impl Offer {
         unsafe { text(self.parts().1.name) }
     }
 
+    /// Provider and domain, as the user would choose them.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.provider(), self.domain())
+    }
+
+    fn link(&self) -> Option<&fi_link_attr> {
+        let nic = self.parts().0.nic;
+        // SAFETY: null, or the provider's description of a device, whose parts live as long as the offer.
+        unsafe { nic.as_ref().and_then(|nic| nic.link_attr.as_ref()) }
+    }
+
+    /// Bits a second, as the device says of itself, or the system of the interface.
+    pub fn speed(&self) -> Option<u64> {
+        let stated = self.link().map(|link| link.speed as u64).filter(|speed| *speed > 0);
+        stated.or_else(|| match row_of(&self.provider()).domains {
+            Domains::Interfaces => speed_of_interface(&self.domain()),
+            Domains::Devices => None,
+        })
+    }
+
+    /// Whether the device says that it is not connected.
+    pub fn is_down(&self) -> bool {
+        self.link().is_some_and(|link| link.state == FI_LINK_DOWN)
+    }
+
     /// Whether its local memory has to be registered.
     pub fn wants_registration(&self) -> bool {
         self.parts().1.mr_mode & FI_MR_LOCAL != 0
@@ -145,8 +174,7 @@ impl Offer {
 
     /// Lets endpoints that are opened with this offer listen at a port. Returns whether its address has a port.
     pub fn listen_at(&mut self, port: u16) -> bool {
-        let family = self.source().first_chunk().map(|family| u16::from_ne_bytes(*family).into());
-        if self.source().len() < 4 || !matches!(family, Some(libc::AF_INET | libc::AF_INET6)) {
+        if self.source().len() < 4 || !matches!(self.family(), Some(libc::AF_INET | libc::AF_INET6)) {
             return false;
         }
         // SAFETY: the address has at least four bytes, of which the port is the second two in both families, and the
@@ -157,51 +185,98 @@ impl Offer {
 
     /// Whether no other host can be reached by its source address: that of a loopback, or of one link only.
     fn is_local(&self) -> bool {
-        match (self.source(), self.source().first_chunk().map(|family| u16::from_ne_bytes(*family).into())) {
+        match (self.source(), self.family()) {
             (source, Some(libc::AF_INET)) => source.get(4) == Some(&127),
             (source, Some(libc::AF_INET6)) => source.get(8) == Some(&0) || source.get(8) == Some(&0xfe),
             _ => false,
         }
     }
 
-    fn is_version_six(&self) -> bool {
-        self.source().first_chunk().is_some_and(|family| i32::from(u16::from_ne_bytes(*family)) == libc::AF_INET6)
+    /// The family of the source address, where that is one of sockets.
+    fn family(&self) -> Option<c_int> {
+        let is_of_sockets = matches!(self.parts().0.addr_format, FI_SOCKADDR | FI_SOCKADDR_IN | FI_SOCKADDR_IN6);
+        self.source().first_chunk().filter(|_| is_of_sockets).map(|family| u16::from_ne_bytes(*family).into())
     }
 }
 
-/// The offer to take for a choice: one that can read peers' memory, if that is wanted and there is one. The error lists
-/// what there is.
-pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Result<Offer, String> {
+/// How good an offer is among those of its provider, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    preference: Preference,
+    is_down: bool,
+    address: AddressKind,
+    /// The more bits a second, the better.
+    slowness: Reverse<u64>,
+}
+
+/// Addresses that an interface or a device may have, those first that most hosts have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum AddressKind {
+    IPv4,
+    IPv6,
+    Other,
+}
+
+impl Offer {
+    fn rank(&self, interfaces: &Interfaces) -> Rank {
+        let address = match self.family() {
+            Some(libc::AF_INET6) => AddressKind::IPv6,
+            Some(libc::AF_INET) => AddressKind::IPv4,
+            _ => AddressKind::Other,
+        };
+        match row_of(&self.provider()).domains {
+            // The system's numbers for interfaces compare nothing: a bridge of containers states 10 Gbit/s.
+            Domains::Interfaces => {
+                let preference = interfaces.preference(&self.domain());
+                Rank { preference, is_down: false, slowness: Reverse(0), address }
+            }
+            Domains::Devices => {
+                let slowness = Reverse(self.speed().unwrap_or(0));
+                Rank { preference: Preference::Ordinary, is_down: self.is_down(), slowness, address }
+            }
+        }
+    }
+}
+
+/// How many reasons are told why offers were not taken.
+const REASONS_TOLD: usize = 3;
+
+/// Opens the best offer for a choice that can be opened: one that can read peers' memory, if that is wanted and there
+/// is one. Tried are those with an address of the same kind as the best: of interfaces of IP, the one of the default
+/// route, or where there is none, all that are as good as the first; of devices, those that are up, the fastest first,
+/// and then those that are down. The error says why all were refused, or lists what there is.
+pub fn open_best<T>(
+    loader: &'static Loader,
+    choice: &Choice,
+    wants_reads: bool,
+    mut open: impl FnMut(&mut Offer) -> Result<T, String>,
+) -> Result<T, String> {
     if !choice.providers().into_iter().all(reaches_other_hosts) {
         return Err(format!(
             "FI_TIDEGATE_FABRIC={choice}: it leaves no host, and within one Tidegate needs none; {}",
             there(loader)
         ));
     }
-    let mut seen = Vec::new();
+    let (mut seen, mut reasons) = (Vec::new(), Vec::new());
     for (provider, reads) in choice.providers().into_iter().flat_map(|name| [(name, true), (name, false)]) {
         if reads && !wants_reads {
             continue;
         }
         let offers = ask(loader, Some(provider), reads);
         seen.extend(offers.iter().map(Offer::domain));
-        let fits = |offer: &Offer| match choice.domain() {
-            Some(domain) => offer.domain() == domain,
-            None => !offer.is_local(),
-        };
-        let mut fitting: Vec<Offer> =
-            offers.into_iter().filter(|offer| offer.provider() == provider && fits(offer)).collect();
-        let interfaces = Interfaces::here();
-        fitting.sort_by_cached_key(|offer| (interfaces.preference(&offer.domain()), offer.is_version_six()));
-        if let Some(offer) = fitting.into_iter().next() {
-            return match offer.longest_bytes() {
-                SHORT_BATCH_BYTES.. => Ok(offer),
-                most => Err(format!(
-                    "FI_TIDEGATE_FABRIC={choice}: the messages of {provider} have at most {most} bytes, and \
-                     {SHORT_BATCH_BYTES} are needed"
-                )),
-            };
+        for mut offer in in_order(offers, provider, choice.domain(), &Interfaces::here()) {
+            match take(&mut offer, choice, &mut open) {
+                Ok(opened) => return Ok(opened),
+                Err(why) if reasons.contains(&why) => {}
+                Err(why) => reasons.push(why),
+            }
         }
+    }
+    if !reasons.is_empty() {
+        let more = reasons.len().saturating_sub(REASONS_TOLD);
+        reasons.truncate(REASONS_TOLD);
+        let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+        return Err(format!("{}{more}", reasons.join("; ")));
     }
     if !seen.is_empty() {
         let wanted = choice.domain().map_or("that reaches other hosts".to_owned(), |domain| format!("{domain:?}"));
@@ -209,6 +284,44 @@ pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Resu
     }
     let there = there(loader);
     Err(format!("FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams by it; {there}"))
+}
+
+/// Those offers of a provider that may be taken, in the order in which they are tried.
+fn in_order(offers: Vec<Offer>, provider: &str, domain: Option<&str>, interfaces: &Interfaces) -> Vec<Offer> {
+    let fits = |offer: &Offer| match domain {
+        Some(domain) => offer.domain() == domain,
+        None => !offer.is_local(),
+    };
+    let mut fitting: Vec<Offer> =
+        offers.into_iter().filter(|offer| offer.provider() == provider && fits(offer)).collect();
+    fitting.sort_by_cached_key(|offer| offer.rank(interfaces));
+    // An interface that is worse leads elsewhere, and addresses of two kinds do not reach each other: a job whose
+    // processes have chosen differently does not run.
+    let alike = |offer: &Offer| (offer.rank(interfaces).preference, offer.rank(interfaces).address);
+    if let Some(best) = fitting.first().map(alike) {
+        fitting.retain(|offer| alike(offer) == best);
+    }
+    fitting
+}
+
+/// Opens an offer. The error says which it was.
+fn take<T>(
+    offer: &mut Offer,
+    choice: &Choice,
+    open: &mut impl FnMut(&mut Offer) -> Result<T, String>,
+) -> Result<T, String> {
+    let name = offer.name();
+    if offer.longest_bytes() < SHORT_BATCH_BYTES {
+        return Err(format!(
+            "FI_TIDEGATE_FABRIC={choice}: the messages of {name} have at most {} bytes, and {SHORT_BATCH_BYTES} are \
+             needed",
+            offer.longest_bytes()
+        ));
+    }
+    open(offer).map_err(|why| {
+        log::info(FI_LOG_EP_CTRL, || format!("{name} is not taken: {why}"));
+        format!("opening {name}: {why}")
+    })
 }
 
 /// The providers that would do instead.
@@ -225,7 +338,7 @@ fn all(mut names: Vec<String>) -> String {
 }
 
 /// What a provider offers that we can use, or all of them; with remote reads, or perhaps without.
-fn ask(loader: &'static Loader, provider: Option<&str>, reads: bool) -> Vec<Offer> {
+pub fn ask(loader: &'static Loader, provider: Option<&str>, reads: bool) -> Vec<Offer> {
     let hints = loader.allocate_info();
     let Some(hints) = NonNull::new(hints).map(|info| Offer { info, loader }) else { return Vec::new() };
     // SAFETY: the struct and its parts are fresh, ours, and as large as the library's version has them. The name is

@@ -1,5 +1,6 @@
 //! [`Choice`]: the value of `FI_TIDEGATE_FABRIC`, which says what reaches other hosts.
 
+use super::networks::SPEAK_TCP;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,24 +21,13 @@ pub enum Choice {
     },
 }
 
-/// Names of providers that speak TCP, the best first. Until libfabric 1.17 `tcp` has no reliable datagrams of its own.
-const TCP: [&str; 3] = ["tcp", "net", "tcp;ofi_rxm"];
-
-/// Providers that reach processes of one host only, where Tidegate has its own way.
-const WITHIN_A_HOST: [&str; 2] = ["shm", "sm2"];
-
-/// Whether a provider of this name can reach other hosts, as far as is known: one in several parts, if all of them can.
-pub fn reaches_other_hosts(provider: &str) -> bool {
-    !provider.split(';').any(|part| WITHIN_A_HOST.contains(&part))
-}
-
 impl Choice {
     /// The providers that may be taken, the best first.
     pub fn providers(&self) -> Vec<&str> {
         match self {
             Choice::None => Vec::new(),
-            Choice::Auto => TCP.to_vec(),
-            Choice::Named { provider, .. } if provider == "tcp" => TCP.to_vec(),
+            Choice::Auto => SPEAK_TCP.to_vec(),
+            Choice::Named { provider, .. } if provider == "tcp" => SPEAK_TCP.to_vec(),
             Choice::Named { provider, .. } => vec![provider],
         }
     }
@@ -94,7 +84,6 @@ mod tests {
             assert_eq!(text.parse::<Choice>().map(|choice| choice.to_string()).as_deref(), Ok(text));
         }
         assert_eq!("tcp/eth0".parse::<Choice>().unwrap().domain(), Some("eth0"));
-        assert!(reaches_other_hosts("tcp;ofi_rxm") && !reaches_other_hosts("shm") && !reaches_other_hosts("lnx;shm"));
         for text in ["", "tcp/", "/eth0", "tidegate", "tcp,verbs", "tc p"] {
             assert_eq!(text.parse::<Choice>(), Err(()), "{text}");
         }

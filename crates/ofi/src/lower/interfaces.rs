@@ -85,6 +85,13 @@ fn is_virtual(name: &str) -> bool {
     is_said || VIRTUAL_NAMES.iter().any(|beginning| name.starts_with(beginning))
 }
 
+/// Bits a second of an interface, as the system states them. `None`: it does not know.
+pub fn speed_of_interface(name: &str) -> Option<u64> {
+    let file = Path::new("/sys/class/net").join(name).join("speed");
+    let megabits: u64 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    (megabits > 0).then_some(megabits * 1_000_000)
+}
+
 /// What is wrong, probably, where a peer of another host has this address and never answers: it is an address of ours
 /// too. `None`: it is none.
 pub fn doubt(address: IpAddr, own: &[(String, IpAddr)]) -> Option<String> {

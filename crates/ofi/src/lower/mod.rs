@@ -4,7 +4,10 @@
 //! | file | what it is |
 //! |---|---|
 //! | `choice` | which provider and which interface: `FI_TIDEGATE_FABRIC` |
-//! | `asking` | `fi_getinfo`, called from inside a provider, and what it lists |
+//! | `networks` | what is known of each provider: the only file that names them |
+//! | `asking` | `fi_getinfo`, called from inside a provider, what it lists, and in which order that is tried |
+//! | `squeezing` | addresses of the provider below in the room that ours have for them |
+//! | `faster` | what this host has that is faster than what was taken, and the line that takes it |
 //! | `interfaces` | which interface is taken where the user has not said |
 //! | `wants` | what an endpoint is opened for |
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
@@ -26,9 +29,11 @@
 mod asking;
 mod choice;
 mod failing;
+mod faster;
 mod interfaces;
 mod memory;
 mod network;
+mod networks;
 mod objects;
 mod ports;
 mod probe_sockets;
@@ -38,6 +43,7 @@ mod reads;
 mod receives;
 mod sending;
 mod slots;
+mod squeezing;
 #[cfg(test)]
 mod stranger_tests;
 #[cfg(test)]

@@ -3,12 +3,15 @@
 use super::asking::{self, Offer};
 use super::choice::Choice;
 use super::failing::Failing;
+use super::faster;
 use super::interfaces;
 use super::memory::Memory;
+use super::networks::{Asking, Row, row_of};
 use super::objects::{Objects, failure, text};
 use super::probe_sockets::{PORT_OF_NOBODY, ProbeSockets};
 use super::receives::Receives;
 use super::sending::{Below, Sends};
+use super::squeezing::Squeezing;
 use super::wants::Wants;
 use crate::addressing::host;
 use crate::border::bindings::*;
@@ -23,14 +26,11 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
 use tidegate_link::fabric::{
-    Answer, LONGEST_BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, NetworkKind, Probe,
-    ProbeTarget, Route, SHORT_BATCH_BYTES, Sending, Token,
+    Answer, LowerAddress, Network, NetworkEvent, NetworkKind, Probe, ProbeTarget, Route, Sending, Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
 
-/// The version of libfabric from which one can sleep on the descriptor of `tcp`.
-const TCP_SLEEPS_FROM: u32 = 1 << 16 | 19;
 /// Completions that are read at a time.
 const ENTRIES: usize = 16;
 
@@ -61,16 +61,16 @@ pub struct Lower {
     /// for an address.
     sockets: HashMap<u64, (SocketAddr, u32)>,
     probes: ProbeSockets,
-    is_tcp: bool,
+    row: &'static Row,
     /// This host's addresses, each with the name of its interface.
     own: Vec<(String, IpAddr)>,
     name: String,
+    /// The name, and how fast that is.
+    description: String,
     longest_bytes: usize,
-    longest_batch: usize,
     kind: NetworkKind,
     address: LowerAddress,
-    /// Bytes of an address as the provider has it.
-    address_bytes: usize,
+    squeezing: Squeezing,
     loader: &'static Loader,
     maker: Maker,
 }
@@ -85,9 +85,11 @@ impl Lower {
     /// Opens an endpoint of the provider that was chosen, which reads memory if that is wanted and the provider can.
     /// Errors are for users.
     pub fn open(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Lower, String> {
-        let mut offer = asking::find(loader, choice, wants.reads)?;
-        let name = format!("{}/{}", offer.provider(), offer.domain());
-        Lower::open_offer(loader, &mut offer, wants).map_err(|why| format!("opening {name}: {why}"))
+        asking::open_best(loader, choice, wants.reads, |offer| {
+            let mut lower = Lower::open_offer(loader, offer, wants)?;
+            lower.description = faster::describe(loader, choice, offer);
+            Ok(lower)
+        })
     }
 
     fn open_offer(loader: &'static Loader, offer: &mut Offer, wants: Wants) -> Result<Lower, String> {
@@ -98,30 +100,18 @@ impl Lower {
         if let Err(why) = &reading {
             log::info(FI_LOG_EP_CTRL, || format!("{}: long messages go packet by packet: {why}", offer.provider()));
         }
-        let is_tcp = offer.provider().split(';').next().is_some_and(|core| core == "tcp" || core == "net");
-        // Before 1.19, its fi_trywait(3) does nothing, and the descriptor stays ready for ever.
-        let can_sleep = !(is_tcp && loader.version < TCP_SLEEPS_FROM);
-        let wants = Wants { may_sleep: wants.may_sleep && can_sleep, ..wants };
+        let row = row_of(&offer.provider());
+        let wants = Wants { may_sleep: wants.may_sleep && loader.version >= row.sleeps_from, ..wants };
         let objects = Objects::open(loader, offer, wants)?;
-        let bytes = objects.name(loader)?;
-        let address = squeeze(&bytes).ok_or_else(|| {
-            format!(
-                "its addresses have {} bytes, and there is room for {LOWER_ADDRESS_MOST}: with verbs, choose the addresses \
-                 of its interface's IP (verbs;ofi_rxm)",
-                bytes.len()
-            )
-        })?;
+        let (squeezing, address) =
+            Squeezing::of(&objects.name(loader)?, row.addresses).map_err(|why| why.to_string())?;
         let registers = offer.wants_registration();
-        // The number that `tcp` states is no limit.
-        let receives_most = if is_tcp { usize::MAX } else { offer.receives_most() };
-        let is_tcp_alone = matches!(offer.provider().as_str(), "tcp" | "net");
-        let longest_batch = if is_tcp_alone { LONGEST_BATCH_BYTES } else { SHORT_BATCH_BYTES };
-        let name = format!("{}/{}", offer.provider(), offer.domain());
+        let receives_most = if row.takes_any_receives { usize::MAX } else { offer.receives_most() };
         let mut lower = Lower {
             objects: ManuallyDrop::new(objects),
-            receives: Receives::new(wants.receives().min(receives_most), longest_batch),
+            receives: Receives::new(wants.receives().min(receives_most), row.batch_bytes),
             known: 0,
-            sends: Sends::new(wants.sends(), longest_batch, registers),
+            sends: Sends::new(wants.sends(), row.batch_bytes, registers),
             registers,
             memory: reading.ok().map(|reading| Memory::new(reading, loader)),
             failing_to_post: Failing::default(),
@@ -132,14 +122,14 @@ impl Lower {
             is_told: false,
             sockets: HashMap::new(),
             probes: ProbeSockets::default(),
-            is_tcp,
+            row,
             own: host::interfaces(),
-            name,
+            name: offer.name(),
+            description: String::new(),
             longest_bytes: offer.longest_bytes(),
-            longest_batch,
             kind: NetworkKind::of_provider(&offer.provider()),
             address,
-            address_bytes: bytes.len(),
+            squeezing,
             loader,
             maker: Maker::here(),
         };
@@ -148,9 +138,9 @@ impl Lower {
         Ok(lower)
     }
 
-    /// Provider and domain, as the user would choose them.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Provider and domain, as the user would choose them, and for people how fast that is, and what would be faster.
+    pub fn description(&self) -> &str {
+        &self.description
     }
 
     /// Most bytes of a message, and of a read of a peer's memory.
@@ -267,26 +257,6 @@ impl Lower {
 /// The address of an unspecified peer.
 const FI_ADDR_UNSPEC: fi_addr_t = u64::MAX;
 
-/// An address of the provider below in the room that there is. What sockets have of IPv6 is 28 bytes, 4 of which say
-/// nothing.
-fn squeeze(bytes: &[u8]) -> Option<LowerAddress> {
-    let family = bytes.first_chunk().map(|family| i32::from(u16::from_ne_bytes(*family)));
-    match (family, bytes.len()) {
-        (Some(libc::AF_INET6), 28) => LowerAddress::new(&[&bytes[..4], &bytes[8..]].concat()),
-        _ => LowerAddress::new(bytes),
-    }
-}
-
-/// Back to what the provider below has.
-fn expand(address: &LowerAddress) -> Vec<u8> {
-    let bytes = address.as_bytes();
-    let family = bytes.first_chunk().map(|family| i32::from(u16::from_ne_bytes(*family)));
-    match (family, bytes.len()) {
-        (Some(libc::AF_INET6), 24) => [&bytes[..4], &[0; 4], &bytes[4..]].concat(),
-        _ => bytes.to_vec(),
-    }
-}
-
 /// A forked child's copy is not closed: what the kernel has of it is the parent's too, which goes on.
 impl Drop for Lower {
     fn drop(&mut self) {
@@ -307,18 +277,17 @@ impl Network for Lower {
     }
 
     fn longest_batch(&self) -> usize {
-        self.longest_batch
+        self.row.batch_bytes
     }
 
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String> {
-        let bytes = expand(address);
-        if bytes.len() != self.address_bytes {
+        let Some(bytes) = self.squeezing.expand(address) else {
             return Err(format!(
                 "its network address {address} is of another kind than ours, {}: FI_TIDEGATE_FABRIC must name the same \
                  provider in all processes of a job",
                 self.address
             ));
-        }
+        };
         let (vector, mut route) = (self.objects.vector.get(), FI_ADDR_UNSPEC);
         // SAFETY: the vector is open, and an address has as many bytes as our own.
         let count = unsafe {
@@ -336,14 +305,14 @@ impl Network for Lower {
         if let Err(why) = self.grow_receives() {
             log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
         }
-        if let Some(socket) = address.socket().filter(|_| self.is_tcp) {
+        if let Some(socket) = address.socket().filter(|_| self.row.asking == Asking::Sockets) {
             self.sockets.entry(route).or_insert((socket, 0)).1 += 1;
         }
         Ok(Route(route))
     }
 
     fn doubt(&self, address: &LowerAddress) -> Option<String> {
-        interfaces::doubt(address.socket().filter(|_| self.is_tcp)?.ip(), &self.own)
+        interfaces::doubt(address.socket().filter(|_| self.row.asking == Asking::Sockets)?.ip(), &self.own)
     }
 
     fn forget(&mut self, route: Route) {

@@ -70,6 +70,10 @@ pub struct Objects {
     binds_regions: bool,
 }
 
+/// Bytes of an address that are asked for first.
+const USUAL_NAME: usize = 128;
+/// No address is longer.
+const NAME_MOST: usize = 64 << 10;
 /// Tries to find a key that is not taken.
 const KEYS_TRIED: usize = 4;
 
@@ -321,19 +325,31 @@ impl Objects {
         if code == 0 { Ok(()) } else { Err(failure(loader, "binding a registration", code)) }
     }
 
-    /// The endpoint's address, of up to 128 bytes.
+    /// The endpoint's address, of as many bytes as it has.
     pub fn name(&self, loader: &Loader) -> Result<Vec<u8>, String> {
-        let (mut bytes, mut length) = (vec![0_u8; 128], 128);
+        let mut length = USUAL_NAME;
+        let named = self.name_in(&mut length);
+        match named {
+            Err(code) if code == -FI_ETOOSMALL && (USUAL_NAME..NAME_MOST).contains(&length) => {
+                self.name_in(&mut length).map_err(|code| failure(loader, "fi_getname", code))
+            }
+            named => named.map_err(|code| failure(loader, "fi_getname", code)),
+        }
+    }
+
+    /// The endpoint's address, if it has at most `length` bytes. That is set to what it has.
+    fn name_in(&self, length: &mut usize) -> Result<Vec<u8>, c_int> {
+        let mut bytes = vec![0_u8; *length];
         let fid = self.endpoint.fid();
         // SAFETY: the endpoint is open, and as many bytes are there as is said.
         let code = unsafe {
             let cm = (*self.endpoint.get()).cm;
-            (*cm).getname.map_or(-FI_ENOSYS, |getname| getname(fid, bytes.as_mut_ptr().cast(), &mut length))
+            (*cm).getname.map_or(-FI_ENOSYS, |getname| getname(fid, bytes.as_mut_ptr().cast(), length))
         };
         if code != 0 {
-            return Err(failure(loader, "fi_getname", code));
+            return Err(code);
         }
-        bytes.truncate(length);
+        bytes.truncate(*length);
         Ok(bytes)
     }
 

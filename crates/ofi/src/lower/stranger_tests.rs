@@ -1,7 +1,7 @@
 //! Who knows a port and nothing else, and peers that stop in the middle of a batch: they hold up nobody, over real
 //! libfabric's `tcp`.
 
-use super::asking;
+use super::asking::{self, Offer};
 use super::network::Lower;
 use super::objects::Objects;
 use super::tests::{WANTS, open, wait, with_each_library};
@@ -28,8 +28,9 @@ impl Stranger {
     /// One that sends messages of this length to an address.
     fn new(loader: &'static Loader, to: &LowerAddress, length: usize) -> Stranger {
         const AT_ONCE: usize = 16;
-        let mut offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
-        let objects = Objects::open(loader, &mut offer, Wants { may_sleep: false, reads: false, ..WANTS }).unwrap();
+        let wants = Wants { may_sleep: false, reads: false, ..WANTS };
+        let open = |offer: &mut Offer| Objects::open(loader, offer, wants);
+        let objects = asking::open_best(loader, &"tcp/lo".parse().unwrap(), false, open).unwrap();
         let (vector, mut route) = (objects.vector.get(), 0);
         // SAFETY: the vector is open, and the address is one of the same provider.
         let inserted = unsafe {

@@ -195,7 +195,7 @@ fn libraries_that_have_another_name_for_tcp_speak_the_same() {
     let loaders = loaders.into_inner();
     for (one, other) in loaders.iter().flat_map(|one| loaders.iter().map(move |other| (one, other))) {
         let (mut one, mut other) = (open(one), open(other));
-        println!("{} to {}", one.name(), other.name());
+        println!("{} to {}", one.description(), other.description());
         assert_eq!(one.kind(), other.kind());
         let route = one.resolve(&other.address()).unwrap();
         let mut is_sent = false;

@@ -155,7 +155,7 @@ impl Endpoint {
         };
         log::info(FI_LOG_EP_CTRL, || {
             let reads = if lower.reads_memory() { ", which reads their memory" } else { "" };
-            format!("other hosts are reached by {}{reads}", lower.name())
+            format!("other hosts are reached by {}{reads}", lower.description())
         });
         let host = String::from_utf8_lossy(&host::host_name()).into_owned();
         let own = Greeting {
@@ -309,7 +309,7 @@ fn join(link: ShmLink, network: Option<FabricLink<Lower>>, chunks: ChunkSettings
         return Links::alone(link);
     };
     let lower = network.network();
-    link.note_network(lower.name());
+    link.note_network(lower.description());
     let longest = Some(lower.longest_bytes()).filter(|_| lower.reads_memory());
     link.note_chunks(chunks.within(), longest.map(|longest| chunks.between(longest)));
     Links::new(link, network, peers)
