@@ -61,12 +61,22 @@ def test_counters_of_all_hosts_come_into_one_report(two, name):
     assert "left no counters" not in output
 
 
-# Intel MPI's libfabric has `ofi_rxm` in a folder that it does not look into: fi_tidegate(7).
-@pytest.mark.parametrize("name", ["mpich", "openmpi"])
-def test_a_network_in_two_parts_is_named_once(two, name):
-    # fi_tidegate(7): "tidegate run names them by itself."
-    report, _ = run(two, name, "--shared", two.folder, FI_TIDEGATE_FABRIC="tcp;ofi_rxm")
-    assert all(process["network"].startswith("tcp;ofi_rxm/") for process in report["processes"])
+# Networks that need no hardware, with the MPIs whose libfabric has them. (Intel MPI's has `ofi_rxm` in a folder that it does
+# not look into: fi_tidegate(7).)
+NETWORKS = {
+    "tcp;ofi_rxm": ("mpich", "openmpi"),
+    "sockets": ("mpich", "openmpi"),
+    "udp;ofi_rxd": ("mpich", "openmpi"),
+    "psm3": ("impi",),
+}
+
+
+@pytest.mark.parametrize(("network", "name"), [(network, name) for network, names in NETWORKS.items() for name in names])
+def test_other_networks_than_tcp_carry_a_job(two, network, name):
+    # fi_tidegate(7): "tidegate run names them by itself", of networks in two parts. The program checks all that it gets.
+    hardware = {"PSM3_HAL": "sockets"} if network == "psm3" else {}
+    report, _ = run(two, name, "--shared", two.folder, program=[TRAFFIC, "2", "20", "200000", "1"], FI_TIDEGATE_FABRIC=network, **hardware)
+    assert all(process["network"].startswith(f"{network}/") for process in report["processes"])
     assert all(process["counters"]["batches_sent"] > 0 for process in report["processes"]), "messages went from host to host"
 
 

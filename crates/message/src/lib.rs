@@ -76,6 +76,7 @@ pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
+pub use pulls::{CLASSES as WAY_CLASSES, WayTimes};
 pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_valid};
 pub use submission::Submission;
 pub use tidegate_flow as flow;

@@ -1,6 +1,7 @@
 //! What is not finished, for whoever looks at an endpoint now and then ([`Endpoint::look`](crate::Endpoint::look)).
 
 use crate::operation::{Source, Space, Target};
+use crate::pulls::{CLASSES, WayTimes};
 use crate::waits::{PeerWait, WaitCause};
 use tidegate_flow::Instant;
 
@@ -16,6 +17,8 @@ pub struct Open {
     pub peers_delayed: u32,
     /// Whether peers had sends deferred because of our receive memory.
     pub is_pressed: bool,
+    /// How fast long messages come each way, by class.
+    pub way_times: [WayTimes; CLASSES],
     /// For whom sends wait and have waited.
     pub waits: Vec<PeerWait>,
     /// Receives.

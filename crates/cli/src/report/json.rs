@@ -16,7 +16,7 @@ use crate::report::ending::Ending;
 use crate::report::names::Who;
 use crate::report::table::aggregate_name;
 use crate::report::usage::Usage;
-use crate::report::{Job, Launch, Process, units};
+use crate::report::{Job, Launch, Process, units, ways};
 use crate::settings::Setting;
 
 /// Name and version of the schema of `tidegate run --json`.
@@ -197,6 +197,7 @@ fn process(launch_number: usize, launch: &Launch, process: &Process) -> Value {
         "chosen": json!({ "slots": setup.chosen.slots, "receive_memory": setup.chosen.memory }),
         "posted_buffers": posted,
         "bulk": setup.bulk,
+        "long_messages": ways::json(process),
         "network": Some(&setup.network).filter(|network| !network.is_empty()),
         "spin_polls": setup.spin,
         "chunk_bytes": chunk(setup.chunk),

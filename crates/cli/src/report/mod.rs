@@ -4,6 +4,7 @@
 //! * [`table`]: for people;
 //! * [`memory`]: the part of that text about receive memory;
 //! * [`waits`]: for whom sends waited longest;
+//! * [`ways`]: which way long messages went within a host, and why;
 //! * [`open`]: what was still open at the end;
 //! * [`ending`]: how the job ended;
 //! * [`host`]: what this host has to say of a job that failed;
@@ -25,13 +26,14 @@ pub mod table;
 pub mod units;
 pub mod usage;
 pub mod waits;
+pub mod ways;
 pub mod width;
 
 use std::collections::HashMap;
 
 use tidegate_flow::{ReceiverResource, SchemeName};
 use tidegate_link::{Chosen, Chunk, EndpointStats, PostedBuffers};
-use tidegate_message::{Aggregate, Counter, WaitCause};
+use tidegate_message::{Aggregate, Counter, WAY_CLASSES, WaitCause, WayTimes};
 
 use crate::mpi::MpiKind;
 use crate::top;
@@ -108,6 +110,8 @@ pub struct Process {
     pub job_size: Option<u32>,
     /// Name of its program.
     pub program: String,
+    /// How fast long messages came each way within the host, of each endpoint, by class.
+    pub way_times: Vec<[WayTimes; WAY_CLASSES]>,
     /// How many endpoints it had.
     pub endpoints: u32,
     /// How the first of them was set up.
@@ -139,6 +143,7 @@ impl Process {
                 chunk: page.chunk,
                 chunk_between_hosts: page.chunk_between_hosts,
             },
+            way_times: vec![page.way_times],
             values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
         }
     }
@@ -149,6 +154,7 @@ impl Process {
 
     fn merge(&mut self, other: &Process) {
         self.endpoints += other.endpoints;
+        self.way_times.extend_from_slice(&other.way_times);
         for counter in Counter::ALL {
             self.values[*counter as usize] = combine(*counter, [self.get(*counter), other.get(*counter)].into_iter());
         }
@@ -325,6 +331,7 @@ pub(crate) mod tests {
                 chunk: Some(Chunk::Bytes(1 << 20)),
                 chunk_between_hosts: None,
             },
+            way_times: Vec::new(),
             values: [0; Counter::COUNT],
         };
         for (counter, value) in values {

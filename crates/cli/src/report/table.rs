@@ -11,7 +11,7 @@ use crate::arguments::Ranks;
 use crate::mpi::MpiKind;
 use crate::report::units::human;
 use crate::report::width::Width;
-use crate::report::{Job, Launch, Process, Spread, chosen, distinct, memory};
+use crate::report::{Job, Launch, Process, Spread, chosen, distinct, memory, ways};
 
 /// Above this many processes, `--ranks auto` shows only those that hold a maximum.
 pub(super) const FEW: usize = 16;
@@ -78,7 +78,7 @@ pub fn render_all(launches: &[Launch], form: &Form) -> String {
 /// What was counted.
 fn counts(job: &Job, form: &Form) -> String {
     let (ranks, width) = (form.ranks, form.width);
-    let mut text = heading(job, form) + &memory::line(job) + &chosen::line(job);
+    let mut text = heading(job, form) + &memory::line(job) + &chosen::line(job) + &ways::line(job);
     text += "\n";
     push_table(&mut text, job_table(job));
     let shown = shown(job, ranks);

@@ -5,7 +5,7 @@
 //! `Counter::ALL`; then two sides, each with a head ([`Head`]) and rows.
 
 use crate::plain::plain;
-use tidegate_message::{Counter, WaitCause};
+use tidegate_message::{Counter, WAY_CLASSES, WaitCause};
 
 /// What the first word of a page of any version has in its upper seven bytes.
 const MARK: [u8; 7] = *b"TIDESTA";
@@ -94,6 +94,9 @@ pub(super) enum Word {
     ExpectedPeers,
     /// The settings that were chosen because the user left them open: a bit each, see [`Chosen`](super::Chosen).
     Chosen,
+    /// The first of [`WAY_CLASSES`] words: the times of both ways of long messages of a class
+    /// ([`WayTimes`](tidegate_message::WayTimes)), that of bounce buffers in the upper half.
+    WayTimes,
 }
 
 /// The words with which a side begins.
@@ -155,6 +158,7 @@ impl Text {
     }
 }
 
+const _: () = assert!(Word::WayTimes as usize + WAY_CLASSES <= TEXTS_AT);
 const _: () = assert!(Text::NETWORK.end() <= HEADER_WORDS && (Word::ChunkBetweenHosts as usize) < TEXTS_AT);
 const _: () = assert!((Head::IsPressed as usize) < RECEIVES_AT && PAGE_BYTES <= 24 << 10);
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use tidegate_flow::Config;
 use tidegate_message::{Counter, Counters};
+use tidegate_message::{WAY_CLASSES, WayTimes};
 
 /// What the name of a page's file ends with.
 pub(super) const SUFFIX: &str = ".counters";
@@ -242,10 +243,18 @@ impl StatsPage {
         if self.is_own()
             && let Some([written]) = self.cells(Word::Written as usize, 1)
         {
+            self.write_way_times(&rows.way_times);
             let next = written.load(Ordering::Relaxed) + 1;
             self.fill_side(next, rows);
             // Whoever sees this sees the side.
             written.store(next, Ordering::Release);
+        }
+    }
+
+    fn write_way_times(&self, times: &[WayTimes]) {
+        let cells = self.cells(Word::WayTimes as usize, WAY_CLASSES).unwrap_or_default();
+        for (cell, WayTimes { asked, read }) in cells.iter().zip(times) {
+            cell.store(u64::from(*asked) << 32 | u64::from(*read), Ordering::Relaxed);
         }
     }
 

@@ -15,11 +15,17 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 use tidegate_flow::SchemeName;
-use tidegate_message::Counter;
+use tidegate_message::{Counter, WAY_CLASSES, WayTimes};
 
 /// How often a reader begins anew because rows were replaced while it read them. Their process writes them every few
 /// milliseconds, so the second time is enough; a process that writes without end is no reason to hang.
 const TRIES: usize = 16;
+
+/// The times of both ways of long messages of a class.
+fn way_times(words: &[u64], class: usize) -> WayTimes {
+    let word = words.get(Word::WayTimes as usize + class).copied().unwrap_or_default();
+    WayTimes { asked: (word >> 32) as u32, read: word as u32 }
+}
 
 /// How an endpoint posted buffers, as far as its scheme looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,8 @@ pub struct EndpointStats {
     pub bulk: String,
     /// What reaches other hosts; empty: nothing.
     pub network: String,
+    /// How fast long messages came each way within the host, by class.
+    pub way_times: [WayTimes; WAY_CLASSES],
     /// Polls that find nothing before the processor is given away, as chosen when a peer came last.
     pub spin: u32,
     /// How much of a long message is taken at a time within the host, if that is known.
@@ -131,6 +139,7 @@ impl EndpointStats {
             posted: None,
             bulk: BulkState::Direct.name().to_owned(),
             network: String::new(),
+            way_times: Default::default(),
             spin: 2000,
             chunk: Some(Chunk::Bytes(1 << 20)),
             chunk_between_hosts: None,
@@ -220,6 +229,7 @@ impl EndpointStats {
             },
             bulk: bulk.get(half(Word::Bulk)? as usize)?.name().to_owned(),
             network: text(Text::NETWORK)?,
+            way_times: std::array::from_fn(|class| way_times(words, class)),
             spin: half(Word::Spin)?,
             chunk: Chunk::of_word(word(Word::Chunk)?),
             chunk_between_hosts: Chunk::of_word(word(Word::ChunkBetweenHosts)?),

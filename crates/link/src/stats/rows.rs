@@ -8,7 +8,7 @@ use super::layout::{
     WAIT_ROWS, WAIT_WORDS, WAITS_AT,
 };
 use std::time::Duration;
-use tidegate_message::Instant;
+use tidegate_message::{Instant, WAY_CLASSES, WayTimes};
 
 /// The highest bits of a length say more of its row: 5 bits of a cause above 56 bits of length, and three flags.
 pub(super) const BYTES_BITS: u32 = 56;
@@ -27,6 +27,8 @@ pub struct Rows {
     pub peers_delayed: u32,
     /// Whether peers deferred sends because of our receive memory.
     pub is_pressed: bool,
+    /// How fast long messages come each way, by class.
+    pub way_times: [WayTimes; WAY_CLASSES],
     /// For whom sends wait and have waited.
     pub waits: Vec<WaitRow>,
     /// Posted receives.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_flow::{Config, SchemeName};
-use tidegate_message::{Counter, Instant};
+use tidegate_message::{Counter, Instant, WayTimes};
 
 /// A folder of a test, which is removed with it.
 struct Folder(PathBuf);
@@ -73,6 +73,7 @@ fn rows(number: u64) -> Rows {
         written: Instant::from_nanos(number + 1000),
         peers_delayed: 1,
         is_pressed: false,
+        way_times: std::array::from_fn(|class| WayTimes { asked: class as u32, read: u32::MAX - class as u32 }),
         waits: vec![
             WaitRow {
                 peer: Some(number),
@@ -251,7 +252,8 @@ fn more_rows_than_there_is_room_for_are_cut() {
     let mut many = rows(5);
     many.receives = vec![many.receives[0]; 3 * OPEN_ROWS];
     page.write_rows(&many);
-    assert_eq!(number_of(&only(&folder)), 5);
+    let read = only(&folder);
+    assert_eq!((number_of(&read), read.way_times), (5, many.way_times));
 }
 
 #[test]

@@ -22,6 +22,7 @@ impl<L: Link> Endpoint<L> {
         open.now = now;
         open.peers_delayed = self.port.egress.peers_delayed();
         open.is_pressed = self.inbound.windows().is_pressed();
+        open.way_times = self.pulls.under_way().way_times();
         self.look_at_receives(now, open);
         self.look_at_unexpected(now, open);
         self.look_at_sends(now, open);

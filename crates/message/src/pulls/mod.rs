@@ -15,6 +15,7 @@ use gate::Gate;
 use tidegate_flow::{Instant, PeerId};
 
 pub(crate) use pull::{Pulls, Waited};
+pub use way::{CLASSES, WayTimes};
 
 /// See the module.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! [`Pulls`]: rendezvous messages of peers on their way to their receives.
 
-use super::way::{PullWays, Way};
+use super::way::{CLASSES, PullWays, Way, WayTimes};
 use crate::collections::slab::{Key, Slab};
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Capabilities, RemoteMemory, Span, TransferStatus};
@@ -314,6 +314,11 @@ impl<B: Buffer> Pulls<B> {
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.ways.measured() > 0
+    }
+
+    /// How fast messages come each way.
+    pub(crate) fn way_times(&self) -> [WayTimes; CLASSES] {
+        self.ways.times()
     }
 
     pub(crate) fn tell_time(&mut self, now: Instant) {

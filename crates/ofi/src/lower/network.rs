@@ -323,6 +323,9 @@ impl Network for Lower {
                 self.sockets.remove(&route.0);
             }
         }
+        if !self.row.removes_addresses {
+            return;
+        }
         let (vector, mut route) = (self.objects.vector.get(), route.0);
         // SAFETY: the vector is open.
         unsafe {

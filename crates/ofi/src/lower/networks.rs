@@ -42,6 +42,8 @@ pub struct Row {
     pub asking: Asking,
     /// The version of libfabric from which a thread can sleep on its descriptor.
     pub sleeps_from: u32,
+    /// Addresses of peers that have closed may be removed.
+    pub removes_addresses: bool,
     /// Whether it reaches other hosts.
     pub leaves_the_host: bool,
 }
@@ -59,6 +61,7 @@ const ORDINARY: Row = Row {
     takes_any_receives: false,
     asking: Asking::Operations,
     sleeps_from: 0,
+    removes_addresses: true,
     leaves_the_host: true,
 };
 
@@ -83,7 +86,9 @@ pub const ROWS: [Row; 15] = [
     // A device with IP has addresses of IP, one without has InfiniBand's.
     Row { names: &["verbs;ofi_rxm"], addresses: &[&IPV6, &INFINIBAND], ..ORDINARY },
     Row { names: &["verbs;ofi_rxd"], addresses: &[&IPV6, &INFINIBAND], ..ORDINARY },
-    Row { names: &["psm3"], ..ORDINARY },
+    // Removing the address of a peer that has closed ends the process ("Disconnect not allowed when already
+    // disconnected", psm3/ptl_ips/ips_proto_connect.c), so they stay.
+    Row { names: &["psm3"], removes_addresses: false, ..ORDINARY },
     Row { names: &["psm2"], ..ORDINARY },
     Row { names: &["efa"], ..ORDINARY },
     Row { names: &["cxi"], ..ORDINARY },

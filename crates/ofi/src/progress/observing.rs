@@ -52,6 +52,7 @@ fn fill(rows: &mut Rows, waits_before: &mut Vec<WaitRow>, open: &Open, links: &L
     std::mem::swap(&mut rows.waits, waits_before);
     let written_before = std::mem::replace(&mut rows.written, open.now);
     (rows.peers_delayed, rows.is_pressed) = (open.peers_delayed, open.is_pressed);
+    rows.way_times = open.way_times;
     rows.receives_in_all = open.receives_in_all as u64;
     rows.sends_in_all = open.sends_in_all as u64;
     rows.messages_in_all = open.unexpected_in_all as u64;
