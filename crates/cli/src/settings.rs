@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use tidegate_fi::NetworkChoice;
 use tidegate_fi::parameter::variables;
 
 use crate::mpi::{Mpi, MpiKind};
@@ -71,6 +72,14 @@ impl Plan<'_> {
         ];
         settings
             .extend(self.parameters.iter().map(|(name, value)| setting(name, value, "Chosen on the command line.")));
+        for (name, value) in self.network().environment() {
+            self.unless_set(
+                &mut settings,
+                name,
+                value,
+                "What the network to other hosts needs: fi_tidegate(7), \"Networks\".",
+            );
+        }
         settings.extend(self.alltoall.iter().cloned());
         if self.may_be(MpiKind::Mpich) {
             mpich(&mut settings);
@@ -84,13 +93,16 @@ impl Plan<'_> {
         settings
     }
 
+    /// The network to other hosts that the user has named. One that is none is refused by the provider, with a word.
+    fn network(&self) -> NetworkChoice {
+        let fabric = given(self.parameters, self.environment, FABRIC).unwrap_or_default();
+        fabric.to_string_lossy().parse().unwrap_or_default()
+    }
+
     /// The providers that libfabric is to offer: Tidegate, and the parts of a network in several.
     fn providers(&self) -> Vec<String> {
-        let fabric = given(self.parameters, self.environment, FABRIC).unwrap_or_default();
-        let fabric = fabric.to_string_lossy();
-        let (provider, _domain) = fabric.trim().split_once('/').unwrap_or((fabric.trim(), ""));
-        let parts = provider.split(';').filter(|part| provider.contains(';') && !part.is_empty());
-        [PROVIDER].into_iter().chain(parts).map(str::to_owned).collect()
+        let network = self.network();
+        [PROVIDER].into_iter().chain(network.parts()).map(str::to_owned).collect()
     }
 
     fn may_be(&self, kind: MpiKind) -> bool {
@@ -149,7 +161,12 @@ impl Plan<'_> {
     fn passed_on(&self, settings: &[Setting]) -> OsString {
         let of_alltoall = ALLTOALL.iter().map(|name| (*name).to_owned());
         let of_user = variables().chain(of_alltoall).filter(|name| (self.environment)(name).is_some());
-        let is_ours = |name: &&str| name.starts_with("FI_") || name.starts_with("TIDEGATE_") || *name == "LD_PRELOAD";
+        let network = self.network();
+        let is_of_network = |name: &str| network.environment().iter().any(|(other, _)| *other == name);
+        let is_ours = |name: &&str| {
+            let is_known = name.starts_with("FI_") || name.starts_with("TIDEGATE_") || *name == "LD_PRELOAD";
+            is_known || is_of_network(name)
+        };
         let ours = settings.iter().map(|setting| setting.name).filter(is_ours);
         let mut names: Vec<String> = ours.map(str::to_owned).collect();
         names.extend(of_user);
@@ -319,6 +336,20 @@ mod tests {
             let text = lines(&Plan { parameters: &parameters, ..plan(Some(&mpich), &environment) });
             assert_eq!(first_line(&text), expected, "the command line counts more");
         }
+    }
+
+    #[test]
+    fn a_network_gets_the_variables_that_it_needs_unless_the_user_has_set_them() {
+        let open_mpi = mpi(MpiKind::OpenMpi, "5.0.11");
+        let parameters = [(FABRIC, "psm3".to_owned())];
+        let text = lines(&Plan { parameters: &parameters, ..plan(Some(&open_mpi), &empty) });
+        assert!(text.contains("\nPSM3_CONNECT_TIMEOUT=0\n"), "{text}");
+        assert!(text.contains("FI_TIDEGATE_FABRIC;PSM3_CONNECT_TIMEOUT\n"), "it reaches other hosts: {text}");
+        let environment = |name: &str| (name == "PSM3_CONNECT_TIMEOUT").then(|| OsString::from("7"));
+        let text = lines(&Plan { parameters: &parameters, ..plan(Some(&open_mpi), &environment) });
+        assert!(!text.contains("PSM3_CONNECT_TIMEOUT=0"), "{text}");
+        let tcp = [(FABRIC, "tcp/eth0".to_owned())];
+        assert!(!lines(&Plan { parameters: &tcp, ..plan(Some(&open_mpi), &empty) }).contains("PSM3"));
     }
 
     #[test]

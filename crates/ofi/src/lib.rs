@@ -47,3 +47,5 @@ pub mod provider;
 pub mod schedule;
 mod threads;
 pub mod trace;
+
+pub use lower::Choice as NetworkChoice;

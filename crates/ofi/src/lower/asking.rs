@@ -6,7 +6,8 @@
 
 use super::choice::Choice;
 use super::interfaces::{Interfaces, Preference, speed_of_interface};
-use super::networks::{Domains, reaches_other_hosts, row_of};
+use super::networks::{Domains, refusal, row_of};
+use crate::addressing::host;
 use crate::border::bindings::*;
 use crate::border::loader::Loader;
 use crate::border::log;
@@ -14,6 +15,7 @@ use core::cmp::Reverse;
 use core::ffi::c_int;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
+use std::net::IpAddr;
 use std::ptr::NonNull;
 use tidegate_link::fabric::SHORT_BATCH_BYTES;
 
@@ -92,6 +94,27 @@ impl Offer {
     pub fn domain(&self) -> String {
         // SAFETY: the text lives as long as the offer.
         unsafe { text(self.parts().1.name) }
+    }
+
+    /// The fabric, as `fi_info` shows it.
+    fn fabric(&self) -> String {
+        // SAFETY: the text lives as long as the offer.
+        unsafe { text(self.parts().2.name) }
+    }
+
+    /// Whether addresses are those of sockets.
+    pub fn has_sockets(&self) -> bool {
+        self.family().is_some()
+    }
+
+    /// The interface that has the source address, of those that this host has, each with an address.
+    fn interface<'a>(&self, own: &'a [(String, IpAddr)]) -> Option<&'a str> {
+        let ip: IpAddr = match (self.family()?, self.source()) {
+            (libc::AF_INET, source) => (*source.get(4..)?.first_chunk::<4>()?).into(),
+            (libc::AF_INET6, source) => (*source.get(8..)?.first_chunk::<16>()?).into(),
+            _ => return None,
+        };
+        own.iter().find(|(_, other)| *other == ip.to_canonical()).map(|(name, _)| name.as_str())
     }
 
     /// Provider and domain, as the user would choose them.
@@ -205,6 +228,8 @@ struct Rank {
     preference: Preference,
     is_down: bool,
     address: AddressKind,
+    /// The provider chooses keys, so that memory in several pieces goes packet by packet.
+    chooses_keys: bool,
     /// The more bits a second, the better.
     slowness: Reverse<u64>,
 }
@@ -224,15 +249,17 @@ impl Offer {
             Some(libc::AF_INET) => AddressKind::IPv4,
             _ => AddressKind::Other,
         };
+        let chooses_keys = self.parts().1.mr_mode & FI_MR_PROV_KEY != 0;
         match row_of(&self.provider()).domains {
             // The system's numbers for interfaces compare nothing: a bridge of containers states 10 Gbit/s.
             Domains::Interfaces => {
                 let preference = interfaces.preference(&self.domain());
-                Rank { preference, is_down: false, slowness: Reverse(0), address }
+                Rank { preference, is_down: false, address, chooses_keys, slowness: Reverse(0) }
             }
             Domains::Devices => {
                 let slowness = Reverse(self.speed().unwrap_or(0));
-                Rank { preference: Preference::Ordinary, is_down: self.is_down(), slowness, address }
+                let (preference, is_down) = (Preference::Ordinary, self.is_down());
+                Rank { preference, is_down, address, chooses_keys, slowness }
             }
         }
     }
@@ -251,11 +278,8 @@ pub fn open_best<T>(
     wants_reads: bool,
     mut open: impl FnMut(&mut Offer) -> Result<T, String>,
 ) -> Result<T, String> {
-    if !choice.providers().into_iter().all(reaches_other_hosts) {
-        return Err(format!(
-            "FI_TIDEGATE_FABRIC={choice}: it leaves no host, and within one Tidegate needs none; {}",
-            there(loader)
-        ));
+    if let Some(why) = choice.providers().into_iter().find_map(refusal) {
+        return Err(format!("FI_TIDEGATE_FABRIC={choice}: {why}; {}", there(loader)));
     }
     let (mut seen, mut reasons) = (Vec::new(), Vec::new());
     for (provider, reads) in choice.providers().into_iter().flat_map(|name| [(name, true), (name, false)]) {
@@ -288,12 +312,14 @@ pub fn open_best<T>(
 
 /// Those offers of a provider that may be taken, in the order in which they are tried.
 fn in_order(offers: Vec<Offer>, provider: &str, domain: Option<&str>, interfaces: &Interfaces) -> Vec<Offer> {
+    let own = host::interfaces();
     let fits = |offer: &Offer| match domain {
-        Some(domain) => offer.domain() == domain,
+        Some(domain) => offer.domain() == domain || offer.interface(&own) == Some(domain),
         None => !offer.is_local(),
     };
-    let mut fitting: Vec<Offer> =
-        offers.into_iter().filter(|offer| offer.provider() == provider && fits(offer)).collect();
+    let fabric = row_of(provider).fabric;
+    let is_of_it = |offer: &Offer| offer.provider() == provider && fabric.is_none_or(|name| offer.fabric() == name);
+    let mut fitting: Vec<Offer> = offers.into_iter().filter(|offer| is_of_it(offer) && fits(offer)).collect();
     fitting.sort_by_cached_key(|offer| offer.rank(interfaces));
     // An interface that is worse leads elsewhere, and addresses of two kinds do not reach each other: a job whose
     // processes have chosen differently does not run.
@@ -327,7 +353,7 @@ fn take<T>(
 /// The providers that would do instead.
 fn there(loader: &'static Loader) -> String {
     let offers = ask(loader, None, false);
-    let others = offers.iter().map(Offer::provider).filter(|name| reaches_other_hosts(name));
+    let others = offers.iter().map(Offer::provider).filter(|name| refusal(name).is_none());
     format!("it does by: {}", all(others.collect()))
 }
 
@@ -352,7 +378,8 @@ pub fn ask(loader: &'static Loader, provider: Option<&str>, reads: bool) -> Vec<
         (*info.domain_attr).threading = FI_THREAD_DOMAIN;
         (*info.domain_attr).control_progress = FI_PROGRESS_MANUAL;
         (*info.domain_attr).data_progress = FI_PROGRESS_MANUAL;
-        let modes = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+        let local = if provider.is_none_or(|name| row_of(name).offers_local) { FI_MR_LOCAL } else { 0 };
+        let modes = local | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
         // Offers that demand any other mode do not come.
         (*info.domain_attr).mr_mode = if reads { modes | FI_MR_ENDPOINT } else { modes };
         if let Some(name) = provider.and_then(|name| CString::new(name).ok()) {

@@ -1,6 +1,6 @@
 //! [`Choice`]: the value of `FI_TIDEGATE_FABRIC`, which says what reaches other hosts.
 
-use super::networks::SPEAK_TCP;
+use super::networks::{SPEAK_TCP, environment};
 use std::fmt;
 use std::str::FromStr;
 
@@ -29,6 +29,25 @@ impl Choice {
             Choice::Auto => SPEAK_TCP.to_vec(),
             Choice::Named { provider, .. } if provider == "tcp" => SPEAK_TCP.to_vec(),
             Choice::Named { provider, .. } => vec![provider],
+        }
+    }
+
+    /// The parts of the provider that the user has named, if it has several: libfabric asks for each of them as if it
+    /// were the application.
+    pub fn parts(&self) -> Vec<&str> {
+        match self {
+            Choice::Named { provider, .. } if provider.contains(';') => {
+                provider.split(';').filter(|part| !part.is_empty()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Variables of the provider below that help it, with values.
+    pub fn environment(&self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Choice::Named { provider, .. } => environment(provider),
+            Choice::Auto | Choice::None => &[],
         }
     }
 

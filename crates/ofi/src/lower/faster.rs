@@ -39,12 +39,13 @@ struct Other {
 }
 
 /// The kernel's drivers of devices that more than TCP uses, each with the providers that drive them, the best first.
-const DRIVERS: [(&str, &[&str]); 7] = [
+const DRIVERS: [(&str, &[&str]); 8] = [
     ("mlx5_core", &["verbs;ofi_rxm"]),
     ("mlx4_core", &["verbs;ofi_rxm"]),
     ("bnxt_en", &["verbs;ofi_rxm"]),
-    ("irdma", &["verbs;ofi_rxm"]),
     ("ice", &["verbs;ofi_rxm"]),
+    ("i40e", &["verbs;ofi_rxm"]),
+    ("idpf", &["verbs;ofi_rxm"]),
     ("efa", &["efa"]),
     ("hfi1", &["opx", "psm2"]),
 ];

@@ -20,6 +20,7 @@ use crate::border::log;
 use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
@@ -57,11 +58,15 @@ pub struct Lower {
     /// All that the last reading of completions brought has been told. Whoever polls is told that first, and handles
     /// it, before the next reading, which is a system call with most providers.
     is_told: bool,
-    /// Peers' addresses, where a socket reaches them too, and how often each was resolved: the provider has one name
-    /// for an address.
-    sockets: HashMap<u64, (SocketAddr, u32)>,
+    /// The provider's name for each address that was resolved and not forgotten, and how often that was: some providers
+    /// have one name for an address, and end it with the first removal.
+    resolved: HashMap<LowerAddress, (Route, u32)>,
+    /// Those addresses, by the provider's names.
+    addresses: HashMap<u64, LowerAddress>,
     probes: ProbeSockets,
     row: &'static Row,
+    /// Its addresses are those of sockets; else they may look like such.
+    has_sockets: bool,
     /// This host's addresses, each with the name of its interface.
     own: Vec<(String, IpAddr)>,
     name: String,
@@ -120,9 +125,11 @@ impl Lower {
             is_told_of_failure: false,
             entries: VecDeque::new(),
             is_told: false,
-            sockets: HashMap::new(),
+            resolved: HashMap::new(),
+            addresses: HashMap::new(),
             probes: ProbeSockets::default(),
             row,
+            has_sockets: offer.has_sockets(),
             own: host::interfaces(),
             name: offer.name(),
             description: String::new(),
@@ -150,7 +157,13 @@ impl Lower {
 
     /// Whether an address may lead to this host: it is that of one of its interfaces, or of no socket.
     pub fn may_be_own(&self, address: &LowerAddress) -> bool {
-        address.socket().is_none_or(|socket| self.own.iter().any(|(_, ip)| *ip == socket.ip().to_canonical()))
+        let socket = address.socket().filter(|_| self.has_sockets);
+        socket.is_none_or(|socket| self.own.iter().any(|(_, ip)| *ip == socket.ip().to_canonical()))
+    }
+
+    /// The socket that a route leads to, if its kernel can be asked for that.
+    fn socket(&self, route: Route) -> Option<SocketAddr> {
+        self.addresses.get(&route.0)?.socket().filter(|_| self.row.asking == Asking::Sockets)
     }
 
     /// What to sleep on, if there is something.
@@ -288,6 +301,10 @@ impl Network for Lower {
                 self.address
             ));
         };
+        if let Some((route, uses)) = self.resolved.get_mut(address) {
+            *uses += 1;
+            return Ok(*route);
+        }
         let (vector, mut route) = (self.objects.vector.get(), FI_ADDR_UNSPEC);
         // SAFETY: the vector is open, and an address has as many bytes as our own.
         let count = unsafe {
@@ -305,9 +322,8 @@ impl Network for Lower {
         if let Err(why) = self.grow_receives() {
             log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
         }
-        if let Some(socket) = address.socket().filter(|_| self.row.asking == Asking::Sockets) {
-            self.sockets.entry(route).or_insert((socket, 0)).1 += 1;
-        }
+        self.resolved.insert(*address, (Route(route), 1));
+        self.addresses.insert(route, *address);
         Ok(Route(route))
     }
 
@@ -316,16 +332,17 @@ impl Network for Lower {
     }
 
     fn forget(&mut self, route: Route) {
-        self.known = self.known.saturating_sub(1);
-        if let Some((_, uses)) = self.sockets.get_mut(&route.0) {
-            *uses -= 1;
-            if *uses == 0 {
-                self.sockets.remove(&route.0);
-            }
-        }
-        if !self.row.removes_addresses {
+        let Some(address) = self.addresses.get(&route.0).copied() else { return };
+        let Entry::Occupied(mut resolved) = self.resolved.entry(address) else { return };
+        let (_, uses) = resolved.get_mut();
+        *uses -= 1;
+        // A name that stays is found again.
+        if *uses > 0 || !self.row.removes_addresses {
             return;
         }
+        resolved.remove();
+        self.addresses.remove(&route.0);
+        self.known = self.known.saturating_sub(1);
         let (vector, mut route) = (self.objects.vector.get(), route.0);
         // SAFETY: the vector is open.
         unsafe {
@@ -398,11 +415,11 @@ impl Network for Lower {
     }
 
     fn host(&self, route: Route) -> Option<IpAddr> {
-        self.sockets.get(&route.0).map(|(socket, _)| socket.ip())
+        self.socket(route).map(|socket| socket.ip())
     }
 
     fn probe(&mut self, route: Route, target: ProbeTarget) -> Result<Probe, Answer> {
-        let (mut socket, _) = *self.sockets.get(&route.0).ok_or(Answer::None)?;
+        let mut socket = self.socket(route).ok_or(Answer::None)?;
         if target == ProbeTarget::Host {
             socket.set_port(PORT_OF_NOBODY);
         }

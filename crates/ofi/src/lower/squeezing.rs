@@ -49,13 +49,23 @@ pub const IPV6: Shape = Shape {
 /// The family of InfiniBand's own addresses (`AF_IB`).
 const AF_IB: u16 = 27;
 
-/// `struct sockaddr_ib`: family, partition, flow label, GID, service, its mask (all of it counts), scope, which is the
-/// number of a port (prov/verbs, libfabric 2.6: verbs_info.c `vrb_alloc_ib_addrinfo`, include/ofi_net.h).
+/// `struct sockaddr_ib`: family, partition, flow label, GID, service, of which the upper half is 0, its mask (all of it
+/// counts), scope, which is the number of a port (prov/verbs, libfabric 2.6: verbs_info.c `vrb_alloc_ib_addrinfo`,
+/// include/ofi_net.h). `ofi_rxm` compares addresses byte by byte, so they have to come back whole.
 pub const INFINIBAND: Shape = Shape {
     name: "an InfiniBand address",
     family: Some(AF_IB),
-    pieces: &[Kept(4), Constant(0, 4), Kept(16), Kept(8), Constant(0xff, 8), Kept(1), Constant(0, 7)],
+    pieces: &[Kept(4), Constant(0, 4), Kept(16), Constant(0, 4), Kept(4), Constant(0xff, 8), Kept(1), Constant(0, 7)],
 };
+
+/// `struct psmx3_ep_name`: three words that name the endpoint, then type (0: an ordinary one), unit, port, padding and
+/// service, which are 0 (prov/psm3, libfabric 2.6: psmx3.h, psmx3_cm.c).
+pub const PSM3: Shape = Shape { name: "a psm3 address", family: None, pieces: &[Kept(24), Constant(0, 8)] };
+
+/// `struct efa_ep_addr`: GID, queue pair, padding, key of the queue, and a pointer of a list, which is null (prov/efa,
+/// libfabric 2.6: efa_av.h).
+pub const EFA: Shape =
+    Shape { name: "an EFA address", family: None, pieces: &[Kept(18), Constant(0, 2), Kept(4), Constant(0, 8)] };
 
 /// `struct fi_opx_addr` of libfabric 2.6: two planes, each with unit, an unused byte, context, LID and the upper half
 /// of the GID, then the number of the plane that sends, and seven unused bytes (prov/opx, fi_opx_addr.h; the struct's
@@ -177,6 +187,8 @@ mod tests {
     use proptest::prelude::*;
 
     const ALL: [&Shape; 3] = [&IPV6, &INFINIBAND, &OPX];
+    /// Two whose addresses have one length, so that only the provider tells them apart.
+    const SHORT: [&Shape; 2] = [&PSM3, &EFA];
 
     /// An address of this shape whose kept bytes are these, in turn.
     fn made(shape: &Shape, kept: &[u8]) -> Vec<u8> {
@@ -217,9 +229,9 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_the_structs_and_fit() {
-        assert_eq!(ALL.map(Shape::bytes), [28, 48, 40]);
+        assert_eq!((ALL.map(Shape::bytes), SHORT.map(Shape::bytes)), ([28, 48, 40], [32; 2]));
         assert_eq!(size_of::<libc::sockaddr_in6>(), IPV6.bytes());
-        for shape in ALL {
+        for shape in ALL.into_iter().chain(SHORT) {
             assert!(shape.squeeze(&made(shape, &[7])).unwrap().len() <= LOWER_ADDRESS_MOST, "{}", shape.name);
         }
     }
@@ -246,6 +258,13 @@ mod tests {
         assert_eq!(refused, TooLong::Unusual("an InfiniBand address"));
         assert!(refused.to_string().contains("looks like an InfiniBand address"), "{refused}");
         // One that is short enough stays whole.
+        for shape in SHORT {
+            let (clean, mut other) = (made(shape, &[3]), made(shape, &[3]));
+            assert!(Squeezing::of(&clean, &[shape]).unwrap().1.as_bytes().len() <= 24, "with room for settings");
+            other[31] = 1;
+            let (squeezing, squeezed) = Squeezing::of(&other, &[shape]).unwrap();
+            assert_eq!((squeezed.as_bytes(), squeezing.expand(&squeezed)), (&other[..], Some(other.clone())));
+        }
         let mut address = made(&IPV6, &[1]);
         address[5] = 1;
         let (squeezing, squeezed) = Squeezing::of(&address, &ALL).unwrap();
