@@ -31,7 +31,7 @@ use tidegate_flow::Config;
 
 /// The version of the address, of the batches between hosts (`wire`) and of what greetings say: whoever changes one of
 /// them changes this, so that two versions never meet. (Segments have one of their own, in their first word.)
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 const MARK: [u8; 2] = *b"TG";
 /// Where things are in the bytes.
 const CHECK_AT: usize = 6;
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(Contact::from_bytes(&[7; 64]), Err(NoContact::Foreign));
         let old = [&b"TG3"[..], &good[3..]].concat();
         let said = Contact::from_bytes(&old).unwrap_err().to_string();
-        assert!(said.contains("another version of Tidegate (3; here 8)"), "{said}");
+        assert!(said.contains("another version of Tidegate (3; here 9)"), "{said}");
         let said = NoContact::Changed.to_string();
         assert_eq!(said, "this is no address of Tidegate: its check value is wrong; the launcher has changed it");
     }

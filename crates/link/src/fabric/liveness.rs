@@ -92,20 +92,22 @@ pub enum Reach {
 
 /// Answers of one kind, one after the other.
 #[derive(Clone, Copy, Debug, Default)]
-struct Series {
+pub struct Series {
     since: Instant,
     count: u32,
 }
 
 impl Series {
-    fn add(&mut self, now: Instant) {
+    /// One more.
+    pub fn add(&mut self, now: Instant) {
         if self.count == 0 {
             self.since = now;
         }
         self.count += 1;
     }
 
-    fn proves(&self, now: Instant, least: Duration) -> bool {
+    /// Whether they are enough, and last long enough, to be believed.
+    pub fn proves(&self, now: Instant, least: Duration) -> bool {
         self.count >= ANSWERS_LEAST && now.since(self.since) >= least
     }
 }
@@ -152,6 +154,12 @@ impl Probe {
             PINGS_OFTEN.. => PING_INTERVAL,
             _ => PING_INTERVAL_OFTEN,
         }
+    }
+
+    /// Whether the peer has not answered the last one for a second. (Another one may never be sent: the network may
+    /// keep this one for ever.)
+    pub fn is_silent(&self, now: Instant) -> bool {
+        self.unanswered >= 2 || (self.unanswered == 1 && now >= self.sent_at + PING_INTERVAL_OFTEN)
     }
 
     /// Whether one is due: nothing has come for a while, or something has waited as long for an answer.
@@ -252,6 +260,13 @@ impl Trouble {
             Reach::Asked | Reach::Postponed | Reach::Listening | Reach::Crowded => self.silent_since = now,
         }
         self.verdict(now)
+    }
+
+    /// The same where the question goes by another network (`watch`): the failures of this one count as well, as if
+    /// the peer could not be asked.
+    pub fn judge_aside(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
+        let is_due = now >= self.ask_at;
+        self.judge(now, reach).or_else(|| if is_due { self.verdict_unasked(now) } else { None })
     }
 
     /// Time until the next look.

@@ -208,6 +208,16 @@ pub trait Network {
         None
     }
 
+    /// Where the kernel of this host may be asked for this process, where that is another socket than its address, and
+    /// the network tells nothing of processes that have ended: peers are told.
+    fn watched_at(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// The peer of a route has said where its kernel may be asked for it. From now on [`host`](Self::host) and
+    /// [`probe`](Self::probe) do.
+    fn watch(&mut self, _route: Route, _at: SocketAddr) {}
+
     /// Tries a connection that nobody will use. Does not wait. Errors are answers that are there at once.
     fn probe(&mut self, _route: Route, _target: ProbeTarget) -> Result<Probe, Answer> {
         Err(Answer::None)

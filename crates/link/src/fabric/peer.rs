@@ -8,7 +8,9 @@ use super::loading::Loading;
 use super::network::{Network, Route};
 use super::slots::Speculating;
 use super::stream::{ACKNOWLEDGED_BYTES, Inbox, Outbox, UNACKNOWLEDGED};
+use super::watch::Watch;
 use super::wire::{Kind, PACKETS_PER_BATCH, Receipt};
+use std::net::SocketAddr;
 use tidegate_flow::{Header, Instant, PACKET_BYTES, Packet, PacketKind};
 
 /// Sendings to a peer that the network may have at a time: what one peer does not take must not use up the buffers
@@ -115,6 +117,8 @@ pub struct Peer {
     pub probe: Probe,
     /// Nothing can be sent to it.
     pub trouble: Option<Trouble>,
+    /// Whether its process is there, where the network below tells nothing of that.
+    pub watch: Watch,
     /// We know its host, or have asked it.
     pub is_host_met: bool,
     /// Whether it stands among those for whom the network took nothing, until it is tried again.
@@ -147,6 +151,7 @@ impl Peer {
             is_queued: false,
             probe: Probe::default(),
             trouble: None,
+            watch: Watch::default(),
             is_host_met: false,
             is_late: false,
             outstanding: 0,
@@ -266,7 +271,18 @@ impl Peer {
 
     /// Finds out whether it can still be reached, as [`Trouble::judge`] does.
     pub fn judge(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
-        self.trouble.as_mut()?.judge(now, reach)
+        let is_aside = self.watched_at().is_some();
+        let trouble = self.trouble.as_mut()?;
+        match (is_aside, self.watch.is_known()) {
+            (false, _) => trouble.judge(now, reach),
+            (true, true) => trouble.judge_aside(now, reach),
+            (true, false) => trouble.judge(now, || None),
+        }
+    }
+
+    /// Where its kernel may be asked for it, if that is another socket than its address.
+    pub fn watched_at(&self) -> Option<SocketAddr> {
+        self.greeting.as_ref()?.watched_at
     }
 
     /// Since when it owes us an acknowledgement, or a welcome.

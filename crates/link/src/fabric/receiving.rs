@@ -49,7 +49,8 @@ impl Protocol {
             );
         }
         peer.probe.handle_heard(now);
-        let was_in_trouble = peer.trouble.take().is_some();
+        let was_asked = peer.watch.handle_heard();
+        let was_in_trouble = peer.trouble.take().is_some() || was_asked;
         // Batches that come late know less of what we sent than those that came before them.
         let is_outdated = acknowledged < peer.outbox.first();
         match peer.outbox.handle_acknowledgement(acknowledged) {

@@ -6,6 +6,7 @@ use super::network::{Network, NetworkEvent, Route, Sending, Token};
 use super::notices::NO_PLACE;
 use super::peer::{OUTSTANDING_MOST, Peer, Phase, Unacknowledged};
 use super::protocol::Protocol;
+use super::watch::Finding;
 use super::wire::{Header, Kind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,6 +175,7 @@ impl Protocol {
             let place = PeerId((self.look_from % self.places.len()) as u32);
             self.look_from = place.0 as usize + 1;
             self.meet_host(place, network, now);
+            self.watch(place, network, now);
             if let Some(peer) = self.known(place)
                 && peer.phase != Phase::Ended
                 && peer.probe.is_due(now, peer.waits_since())
@@ -190,6 +192,25 @@ impl Protocol {
             && let (Phase::Open, false, Some(route)) = (peer.phase, peer.is_host_met, peer.route)
         {
             peer.is_host_met = self.reachability.meet(route, network, now);
+        }
+    }
+
+    /// Finds out whether a peer's process is there, where the network below tells nothing of that.
+    fn watch(&mut self, place: PeerId, network: &mut impl Network, now: Instant) {
+        let Some(peer) = self.places.get_mut(place.0 as usize).and_then(|at| at.peer.as_deref_mut()) else { return };
+        let (Phase::Open, Some(route), Some(at)) = (peer.phase, peer.route, peer.watched_at()) else { return };
+        if peer.watch.begin() {
+            network.watch(route, at);
+        }
+        // Trouble asks by itself.
+        let is_silent = peer.probe.is_silent(now) && peer.trouble.is_none();
+        match peer.watch.look(now, is_silent, || self.reachability.ask(place, route, network, now)) {
+            Finding::Nothing => {}
+            Finding::Enough => self.reachability.stop(place),
+            Finding::Lost(why) => {
+                self.reachability.stop(place);
+                self.end(place, false, &why);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use super::wire::{Kind, SHORT_BATCH_BYTES};
 use crate::memory::IoBuffer;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use tidegate_flow::{Config, SchemeName};
 use tidegate_message::{Buffer, RemoteMemory, Span};
@@ -88,6 +88,8 @@ struct Node {
     /// Sendings by it that have not ended, by the node that they go to.
     outstanding: HashMap<usize, u32>,
     exposed: HashMap<u64, IoBuffer>,
+    /// Where it was told that the kernels of others may be asked for them.
+    watched: HashMap<usize, SocketAddr>,
 }
 
 /// Bits of an address below the number of its piece.
@@ -108,6 +110,9 @@ pub(super) struct World {
     pub kernels: Kernels,
     /// What is wrong, probably, where nobody answers.
     pub doubt: Option<String>,
+    /// Sendings to hosts that are cut off end well, and those to processes that have ended are taken and never end;
+    /// kernels are asked by another network, at the places that are told.
+    pub tells_nothing: bool,
 }
 
 impl World {
@@ -115,7 +120,9 @@ impl World {
         let (kernels, random) = (Kernels::new(nodes), Random(seed | 1));
         let nodes = (0..nodes).map(|_| Node::default()).collect();
         let (faults, most, tried, lose_packets, doubt) = (Faults::default(), 0, 0, 0, None);
-        Rc::new(RefCell::new(World { nodes, faults, random, most, tried, lose_packets, kernels, doubt }))
+        let tells_nothing = false;
+        let world = World { nodes, faults, random, most, tried, lose_packets, kernels, doubt, tells_nothing };
+        Rc::new(RefCell::new(world))
     }
 
     /// The process of a node ends.
@@ -237,7 +244,8 @@ impl Network for SimNetwork {
         assert!(world.nodes[self.me].known.get(&to).is_some_and(|known| *known > 0), "it is known");
         let faults = world.faults;
         world.tried += 1;
-        if world.nodes[to].is_gone || world.kernels.is_cut(to) || world.random.happens(faults.again) {
+        let is_taken = world.tells_nothing || !(world.nodes[to].is_gone || world.kernels.is_cut(to));
+        if !is_taken || world.random.happens(faults.again) {
             return Sending::Again;
         }
         if world.random.happens(faults.no_buffer) {
@@ -246,6 +254,9 @@ impl Network for SimNetwork {
         let outstanding = world.nodes[self.me].outstanding.entry(to).or_default();
         *outstanding += 1;
         assert!(*outstanding <= OUTSTANDING_MOST + 1, "one peer does not use up the buffers of all");
+        if world.nodes[to].is_gone && world.tells_nothing {
+            return Sending::Taken;
+        }
         if world.random.happens(faults.failed) {
             world.push(self.me, self.me, Event::Failed(token, to));
             return Sending::Taken;
@@ -333,8 +344,22 @@ impl Network for SimNetwork {
         Sending::Taken
     }
 
+    fn watched_at(&self) -> Option<SocketAddr> {
+        let world = self.world.borrow();
+        world.tells_nothing.then(|| (world.kernels.host_of(self.me), 1000 + self.me as u16).into())
+    }
+
+    fn watch(&mut self, route: Route, at: SocketAddr) {
+        let (mut world, node) = (self.world.borrow_mut(), route.0 as usize);
+        assert_eq!(at, (world.kernels.host_of(node), 1000 + node as u16).into());
+        let before = world.nodes[self.me].watched.insert(node, at);
+        assert_eq!(before, None, "it is told once");
+    }
+
     fn host(&self, route: Route) -> Option<IpAddr> {
-        Some(self.world.borrow().kernels.host_of(route.0 as usize))
+        let (world, node) = (self.world.borrow(), route.0 as usize);
+        let may_ask = !world.tells_nothing || world.nodes[self.me].watched.contains_key(&node);
+        may_ask.then(|| world.kernels.host_of(node))
     }
 
     fn probe(&mut self, route: Route, target: ProbeTarget) -> Result<Probe, Answer> {

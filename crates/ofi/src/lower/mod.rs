@@ -15,6 +15,7 @@
 //! | `receives` | those that are posted, and how many |
 //! | `reads` | what the provider below has of each read of a peer's memory |
 //! | `probe_sockets` | connections that nobody uses, to find out whether a peer and its host are there |
+//! | `watched_port` | a TCP port by which peers find out whether this process is there, beside such a network |
 //! | `failing` | for how long something fails |
 //! | `ports` | at which ports it may listen: `FI_TIDEGATE_PORTS` |
 //! | `sending` | how a batch is handed to the provider below, and in whose memory |
@@ -49,6 +50,7 @@ mod stranger_tests;
 #[cfg(test)]
 mod tests;
 mod wants;
+mod watched_port;
 
 pub use asking::is_asking;
 pub use choice::Choice;

@@ -13,6 +13,7 @@ use super::receives::Receives;
 use super::sending::{Below, Sends};
 use super::squeezing::Squeezing;
 use super::wants::Wants;
+use super::watched_port::{WatchedPort, address_of_this_host};
 use crate::addressing::host;
 use crate::border::bindings::*;
 use crate::border::loader::Loader;
@@ -64,6 +65,10 @@ pub struct Lower {
     /// Those addresses, by the provider's names.
     addresses: HashMap<u64, LowerAddress>,
     probes: ProbeSockets,
+    /// Where peers may ask the kernel whether this process is there, where their provider tells nothing of that; and
+    /// where we may ask for them, by the provider's names.
+    watched_port: Option<WatchedPort>,
+    watched: HashMap<u64, SocketAddr>,
     row: &'static Row,
     /// Its addresses are those of sockets; else they may look like such.
     has_sockets: bool,
@@ -128,6 +133,8 @@ impl Lower {
             resolved: HashMap::new(),
             addresses: HashMap::new(),
             probes: ProbeSockets::default(),
+            watched_port: None,
+            watched: HashMap::new(),
             row,
             has_sockets: offer.has_sockets(),
             own: host::interfaces(),
@@ -140,6 +147,7 @@ impl Lower {
             loader,
             maker: Maker::here(),
         };
+        lower.open_watched_port(wants);
         lower.grow_receives()?;
         lower.post_receives();
         Ok(lower)
@@ -161,9 +169,28 @@ impl Lower {
         socket.is_none_or(|socket| self.own.iter().any(|(_, ip)| *ip == socket.ip().to_canonical()))
     }
 
-    /// The socket that a route leads to, if its kernel can be asked for that.
+    /// Listens where peers may ask for this process, if the provider tells them nothing of its end. Without it the end
+    /// is noticed later.
+    fn open_watched_port(&mut self, wants: Wants) {
+        if self.row.asking != Asking::Operations {
+            return;
+        }
+        let own = self.address.socket().filter(|_| self.has_sockets).map(|socket| socket.ip());
+        let Some(ip) = own.or_else(|| address_of_this_host(&self.own)) else { return };
+        match WatchedPort::open(ip, wants.ports) {
+            Ok(port) => self.watched_port = Some(port),
+            Err(why) => {
+                log::info(FI_LOG_EP_CTRL, || format!("{}: peers notice later that this process ends: {why}", self.name))
+            }
+        }
+    }
+
+    /// The socket by which the kernel of a peer's host can be asked for the peer.
     fn socket(&self, route: Route) -> Option<SocketAddr> {
-        self.addresses.get(&route.0)?.socket().filter(|_| self.row.asking == Asking::Sockets)
+        match self.row.asking {
+            Asking::Sockets => self.addresses.get(&route.0)?.socket(),
+            Asking::Operations => self.watched.get(&route.0).copied(),
+        }
     }
 
     /// What to sleep on, if there is something.
@@ -342,6 +369,7 @@ impl Network for Lower {
         }
         resolved.remove();
         self.addresses.remove(&route.0);
+        self.watched.remove(&route.0);
         self.known = self.known.saturating_sub(1);
         let (vector, mut route) = (self.objects.vector.get(), route.0);
         // SAFETY: the vector is open.
@@ -418,7 +446,20 @@ impl Network for Lower {
         self.socket(route).map(|socket| socket.ip())
     }
 
+    fn watched_at(&self) -> Option<SocketAddr> {
+        self.watched_port.as_ref().map(WatchedPort::at)
+    }
+
+    fn watch(&mut self, route: Route, at: SocketAddr) {
+        if self.row.asking == Asking::Operations && self.addresses.contains_key(&route.0) {
+            self.watched.insert(route.0, at);
+        }
+    }
+
     fn probe(&mut self, route: Route, target: ProbeTarget) -> Result<Probe, Answer> {
+        if let Some(port) = &self.watched_port {
+            port.close_some();
+        }
         let mut socket = self.socket(route).ok_or(Answer::None)?;
         if target == ProbeTarget::Host {
             socket.set_port(PORT_OF_NOBODY);

@@ -59,8 +59,14 @@ pub(super) fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
 }
 
 fn link_for(loader: &'static Loader, id: u8, flow: &Config) -> FabricLink<Lower> {
-    let own =
-        Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), reads_memory: true, host: "here".into() };
+    let own = Greeting {
+        contact: contact(id),
+        window: 1000,
+        rank: Some(id.into()),
+        reads_memory: true,
+        host: "here".into(),
+        watched_at: None,
+    };
     FabricLink::new(own, open(loader), flow)
 }
 
