@@ -7,7 +7,8 @@
 // FAKE_NAME       its name: by default `fake`; with `verbs;ofi_rxm` its offers are called so
 // FAKE_LIKE       the provider that it plays, a row of the table in profiles.c; by default `plain`
 // FAKE_FACTS      facts that differ from that row: `key=4,rx=16,...` (profiles.c)
-// FAKE_DOMAINS    its domains, the first offered first, and their speed in Gbit/s: `mlx5_0:200,mlx5_1:100`
+// FAKE_DOMAINS    its domains, the first offered first, and their speed in Gbit/s, with a `d` for a device that is down:
+//                 `mlx5_0:200d,mlx5_1:100`
 // FAKE_INTERFACE  the interface that carries everything: by default the first that has an address of IPv4 and is no loopback
 // FAKE_RANK       only the process of this rank misbehaves (PMI_RANK or OMPI_COMM_WORLD_RANK)
 // FAKE_BAD        misdeeds, separated by commas. `name`: each time; `name:5`: each fifth time; `name:5+`: from the fifth
@@ -23,15 +24,18 @@
 // | insert_fails, insert_none, insert_nowhere | fi_av_insert returns an error, 0, or 1 and no address (FI_ADDR_NOTAVAIL) |
 // | mr_fails, mr_bind_fails | fi_mr_reg fails (FI_ENOMEM), or binding or enabling a registration |
 // | key_most | the provider's keys are all 2^64 - 1, which cannot be told to peers |
-// | send_again, send_refused, send_blocks | fi_send returns FI_EAGAIN, FI_EIO, or takes 2 s, as where it connects |
+// | send_again, send_refused, send_blocks | fi_send returns FI_EAGAIN, FI_EIO, or takes 1 s, as where it connects |
 // | send_error, send_lost | a send ends with an error though it has arrived, or has not |
 // | lost, twice | a send ends well and does not arrive, or arrives twice |
-// | silent | no send that fails ends, nor any later one to its peer, as where nothing tells that a peer is dead |
+// | swallowed, read_swallowed | a send, or a read, that was taken does nothing and never ends |
+// | dead_errors, dead_silent | once a peer has ended, each send to it ends with an error (FI_ECONNABORTED), or none ever |
+// |                          | ends; without this, it is refused for ever (FI_EAGAIN), as with tcp and ofi_rxm |
 // | recv_again, recv_refused | fi_recv returns FI_EAGAIN, FI_EIO |
 // | recv_error, recv_cut | a message that has come ends its receive with an error (FI_EIO, FI_ETRUNC) |
 // | recv_long | a receive tells more bytes than its buffer has |
 // | read_again, read_refused, read_missing | fi_read returns FI_EAGAIN, FI_EIO, FI_EOPNOTSUPP |
 // | read_error | a read ends with an error |
+// | close_busy | fi_close of an endpoint fails (FI_EBUSY) and leaves it open |
 // | late, shuffle | completions are told 5 ms late, or each by up to 5 ms, so in another order |
 // | cq_error, readerr_again | fi_cq_read fails (FI_EIO), or tells an error that fi_cq_readerr has not (FI_EAGAIN) |
 // | stray | completions and an error are told that belong to no operation |
@@ -115,6 +119,7 @@ extern struct profile profile; // of these, the one with which a domain was open
 struct named_domain {
     char name[NAME_MOST];
     unsigned gigabits;
+    bool is_down;
 };
 extern struct named_domain domains[DOMAINS_MOST];
 extern int domain_count;
@@ -140,6 +145,7 @@ struct fabric {
     struct fid_fabric fid;
     struct fid_fabric *real;
     int users;
+    bool is_busy; // an endpoint could not be closed
 };
 int fake_fabric(struct fi_fabric_attr *attributes, struct fid_fabric **fabric, void *context);
 
@@ -161,7 +167,7 @@ struct peer {
     unsigned char fake[ADDRESS_MOST];
     fi_addr_t real;
     int uses;
-    bool is_removed, is_silent;
+    bool is_removed, was_reached, is_dead;
 };
 
 // The name of a peer is its place.

@@ -38,6 +38,8 @@ static int enable(struct region *region) {
 static int close_region(struct fid *fid) {
     struct region *region = (struct region *)fid, **place = &region->domain->regions;
     struct domain *domain = region->domain;
+    if (domain->fabric->is_busy)
+        return -FI_EBUSY;
     enter(domain);
     if (region->users)
         violation("a registration of %zu bytes ends while %d operations use it", region->length, region->users);

@@ -30,6 +30,8 @@ void leave(struct domain *domain) {
 
 static int close_domain(struct fid *fid) {
     struct domain *domain = (struct domain *)fid;
+    if (domain->users && domain->fabric->is_busy)
+        return -FI_EBUSY;
     if (domain->users)
         violation("a domain is closed while %d objects are open that were made of it", domain->users);
     int code = fi_close(&domain->real->fid);
@@ -89,6 +91,8 @@ static int open_domain(struct fid_fabric *fid, struct fi_info *info, struct fid_
 
 static int close_fabric(struct fid *fid) {
     struct fabric *fabric = (struct fabric *)fid;
+    if (fabric->users && fabric->is_busy)
+        return -FI_EBUSY;
     if (fabric->users)
         violation("a fabric is closed while %d domains are open", fabric->users);
     int code = fi_close(&fabric->real->fid);

@@ -84,12 +84,12 @@ static int close_card(struct fid *fid) {
 
 static struct fi_ops card_ops = {.size = sizeof card_ops, .close = close_card, .bind = no_bind, .control = no_control, .ops_open = no_ops};
 
-static struct fid_nic *card(unsigned gigabits) {
+static struct fid_nic *card(const struct named_domain *domain) {
     struct fid_nic *card = calloc(1, sizeof *card);
     card->fid.fclass = FI_CLASS_NIC, card->fid.ops = &card_ops;
     card->device_attr = calloc(1, sizeof *card->device_attr), card->bus_attr = calloc(1, sizeof *card->bus_attr);
     card->link_attr = calloc(1, sizeof *card->link_attr);
-    card->link_attr->speed = (size_t)gigabits * 1000000000, card->link_attr->state = FI_LINK_UP;
+    card->link_attr->speed = (size_t)domain->gigabits * 1000000000, card->link_attr->state = domain->is_down ? FI_LINK_DOWN : FI_LINK_UP;
     card->link_attr->mtu = 4096;
     return card;
 }
@@ -127,7 +127,7 @@ static struct fi_info *offer_of(const struct profile *it, const struct fi_info *
     rename_to(&info->domain_attr->name, domain->name);
     if (info->nic)
         fi_close(&info->nic->fid);
-    info->nic = domain->gigabits ? card(domain->gigabits) : NULL;
+    info->nic = domain->gigabits ? card(domain) : NULL;
     uint64_t refused = it->reads && (!hints || hints->caps & FI_RMA) ? 0 : READS | FI_WRITE | FI_REMOTE_WRITE;
     info->caps &= ~refused, info->tx_attr->caps &= ~refused, info->rx_attr->caps &= ~refused;
     info->mode = info->tx_attr->mode = info->rx_attr->mode = it->mode | it->mode_always;
@@ -163,8 +163,8 @@ static void append(struct fi_info **list, struct fi_info *info) {
 
 // Offers that are of no use: one that reaches this host alone, and one of messages that are too short.
 static void append_odd_ones(struct fi_info **list, const struct fi_info *real, const struct fi_info *hints) {
-    struct fi_info *local = offer_of(&offered[0], real, &(struct named_domain){"odd_local", 800}, hints);
-    struct fi_info *tiny = offer_of(&offered[0], real, &(struct named_domain){"odd_tiny", 400}, hints);
+    struct fi_info *local = offer_of(&offered[0], real, &(struct named_domain){.name = "odd_local", .gigabits = 800}, hints);
+    struct fi_info *tiny = offer_of(&offered[0], real, &(struct named_domain){.name = "odd_tiny", .gigabits = 400}, hints);
     if (profile.layout == SOCKET)
         ((struct sockaddr_in *)local->src_addr)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     tiny->ep_attr->max_msg_size = 64;

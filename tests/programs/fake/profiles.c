@@ -137,9 +137,9 @@ static void fact(const char *word, unsigned long long number, char after) {
 }
 
 static void domain(const char *word, unsigned long long number, char after) {
-    (void)after;
     if (domain_count < DOMAINS_MOST) {
         snprintf(domains[domain_count].name, NAME_MOST, "%s", word);
+        domains[domain_count].is_down = after == 'd';
         domains[domain_count++].gigabits = (unsigned)number;
     }
 }
@@ -155,7 +155,7 @@ static int misdeed_count;
 static const char *const known[] = {
     "fabric_fails", "domain_fails", "av_fails", "cq_fails", "endpoint_fails", "bind_fails", "enable_fails", "first_domain_fails", "odd_offers",
     "no_offers", "name_fails", "name_empty", "name_long", "insert_fails", "insert_none", "insert_nowhere", "mr_fails", "mr_bind_fails", "key_most",
-    "send_again", "send_refused", "send_blocks", "send_error", "send_lost", "lost", "twice", "silent", "recv_again", "recv_refused", "recv_error", "recv_cut",
+    "send_again", "send_refused", "send_blocks", "send_error", "send_lost", "lost", "twice", "dead_errors", "dead_silent", "swallowed", "read_swallowed", "close_busy", "recv_again", "recv_refused", "recv_error", "recv_cut",
     "recv_long", "read_again", "read_refused", "read_missing", "read_error", "late", "shuffle", "cq_error", "readerr_again", "stray", "no_fd",
     "no_getwait", "trywait_again"};
 

@@ -34,9 +34,11 @@ static void handle_end(struct queue *queue, struct operation *operation, uint64_
     // The caller has its memory back, and hears of nothing any more.
     if (operation->endpoint->is_closed)
         return;
+    if (operation->peer && !error)
+        operation->peer->was_reached = true;
     // The caller waits for its end for ever.
-    if (kind == SEND && error && operation->peer && happens("silent")) {
-        operation->peer->is_silent = true;
+    if (kind == SEND && error && operation->peer && happens("dead_silent")) {
+        operation->peer->is_dead = true;
         return;
     }
     end_operation(operation);
@@ -133,6 +135,8 @@ static const char *error_text(struct fid_cq *fid, int number, const void *data, 
 
 static int close_queue(struct fid *fid) {
     struct queue *queue = (struct queue *)fid;
+    if (queue->domain->fabric->is_busy)
+        return -FI_EBUSY;
     while (queue->first)
         take(queue);
     int code = fi_close(&queue->real->fid);

@@ -1,6 +1,8 @@
 // Endpoints, and what is sent, received and read by them.
 
 #include "fake.h"
+#include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static uint64_t sum_of(const unsigned char *bytes, size_t length) {
@@ -68,6 +70,27 @@ static void send_twice(struct endpoint *endpoint, const void *bytes, size_t leng
         give_up(operation);
 }
 
+// A peer that had been reached takes nothing: has its process ended? Then nothing listens at its port.
+static bool has_ended(struct peer *peer) {
+    struct sockaddr_storage real;
+    if (!peer->was_reached || peer->is_dead)
+        return peer->is_dead;
+    size_t length = undisguise(peer->fake, &real);
+    int one = socket(real.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    peer->is_dead = connect(one, (struct sockaddr *)&real, (socklen_t)length) != 0 && errno == ECONNREFUSED;
+    close(one);
+    return peer->is_dead;
+}
+
+// Whether the end of a dead peer is told, or hidden, by this operation.
+static bool ends_at_death(struct operation *operation) {
+    if (happens("dead_errors"))
+        tell_end(operation, FI_ECONNABORTED, FI_MSG | FI_SEND);
+    else if (!happens("dead_silent"))
+        return false;
+    return true;
+}
+
 static ssize_t start_send(struct endpoint *endpoint, const void *bytes, size_t length, void *descriptor, fi_addr_t to, void *context) {
     struct peer *peer = peer_of(endpoint->vector, to, "fi_send");
     if (happens("send_again") || endpoint->outstanding[SEND] >= profile.sends)
@@ -77,11 +100,11 @@ static ssize_t start_send(struct endpoint *endpoint, const void *bytes, size_t l
     if (length > profile.longest_message)
         return -FI_EMSGSIZE;
     if (happens("send_blocks"))
-        sleep(2);
+        sleep(1);
     struct region *region = use_region(endpoint->domain, bytes, length, descriptor, FI_SEND, "fi_send");
     struct operation *operation = begin(endpoint, SEND, (void *)bytes, length, context, region);
     operation->peer = peer;
-    if (peer->is_silent)
+    if ((peer->is_dead && ends_at_death(operation)) || happens("swallowed"))
         return 0;
     bool lost = happens("lost"), fails = happens("send_lost");
     if (lost || fails) {
@@ -91,6 +114,8 @@ static ssize_t start_send(struct endpoint *endpoint, const void *bytes, size_t l
     if (happens("send_error"))
         operation->ending = FAILED;
     ssize_t code = fi_send(endpoint->real, bytes, length, NULL, peer->real, operation);
+    if (code == -FI_EAGAIN && has_ended(peer) && ends_at_death(operation))
+        return 0;
     if (code)
         give_up(operation);
     else if (happens("twice"))
@@ -142,6 +167,8 @@ static ssize_t start_read(struct endpoint *endpoint, void *bytes, size_t length,
     struct region *region = use_region(endpoint->domain, bytes, length, descriptor, FI_READ, "fi_read");
     struct operation *operation = begin(endpoint, READ, bytes, length, context, region);
     struct peer *peer = peer_of(endpoint->vector, from, "fi_read");
+    if (happens("read_swallowed"))
+        return 0;
     if (happens("read_error"))
         operation->ending = FAILED;
     ssize_t code = fi_read(endpoint->real, bytes, length, NULL, peer->real, address, key, operation);
@@ -184,6 +211,10 @@ static int name_of(fid_t fid, void *address, size_t *length) {
 static int close_endpoint(struct fid *fid) {
     struct endpoint *endpoint = (struct endpoint *)fid;
     struct domain *domain = endpoint->domain;
+    if (happens("close_busy")) {
+        domain->fabric->is_busy = true;
+        return -FI_EBUSY;
+    }
     enter(domain);
     for (struct region *it = domain->regions; it; it = it->next) {
         if (it->bound == &endpoint->fid)

@@ -4,6 +4,8 @@
 
 static int close_vector(struct fid *fid) {
     struct vector *vector = (struct vector *)fid;
+    if (vector->domain->fabric->is_busy)
+        return -FI_EBUSY;
     int code = fi_close(&vector->real->fid);
     vector->domain->users--;
     // Operations that never ended still name them.
