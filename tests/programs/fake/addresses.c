@@ -22,7 +22,7 @@ static const struct place places[] = {
     [RAILS] = {32, 4, 2},    // two addresses of sockets
 };
 
-// What is the same in all addresses.
+// The bytes that are the same in all addresses.
 static void fill(unsigned char *fake) {
     const uint32_t qkey = 0x11111111;
     memset(fake, 0, address_bytes());

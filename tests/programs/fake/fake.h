@@ -1,6 +1,6 @@
-// A provider of libfabric for tests of the network between hosts, on machines that have no such network: it offers what
-// another provider offers (the length of its addresses, its modes, keys and sizes), insists on what that one insists on,
-// and misbehaves on purpose. Below it is libfabric's own `tcp` (`net` in libfabric 1.17), which carries everything.
+// A provider of libfabric for tests of the network between hosts, on machines that have no such network: it plays
+// another provider, whose addresses, modes, keys and sizes it offers and on whose rules it insists, and it misbehaves on
+// purpose. Below it is libfabric's own `tcp` (`net` in libfabric 1.17), which carries everything.
 //
 // libfabric loads it as libfake-fi.so from a folder of FI_PROVIDER_PATH.
 //
@@ -18,7 +18,7 @@
 // |---|---|
 // | fabric_fails, domain_fails, av_fails, cq_fails, endpoint_fails, bind_fails, enable_fails | this call fails (FI_EIO) |
 // | first_domain_fails | fi_domain fails for the domain that is offered first (FI_ENODEV) |
-// | odd_offers | beside the domains, in front of them, one whose address is a loopback's and one of tiny messages |
+// | odd_offers | in front of the domains stand one whose address is a loopback's and one of tiny messages |
 // | no_offers | fi_getinfo finds nothing (FI_ENODATA) |
 // | name_fails, name_empty, name_long | fi_getname fails, has no byte, or succeeds and tells more bytes than there is room |
 // | insert_fails, insert_none, insert_nowhere | fi_av_insert returns an error, 0, or 1 and no address (FI_ADDR_NOTAVAIL) |
@@ -43,7 +43,7 @@
 // | null_NAME | the function is missing: bind, control, av_open, cq_open, endpoint, domain, trywait, reg, getname, recv, send, |
 // |           | read, insert, remove, cq_read, cq_readerr, mr_bind |
 //
-// What a caller does against the rules ends the process by an abort, with a line that begins with `fake-fi: VIOLATION`:
+// A caller that breaks one of these rules is ended by an abort, with a line that begins with `fake-fi: VIOLATION`:
 //
 // - an operation without the descriptor of a live registration that has its bytes and its kind (FI_MR_LOCAL);
 // - a registration that ends while an operation uses it, or that is used before it was bound and enabled (FI_MR_ENDPOINT);
@@ -95,7 +95,7 @@ enum layout { SOCKET, PSM2, PSM3, EFA, IB, UD, CXI, OPX_OLD, OPX_NEW, OPX_LONG, 
 // (UNCOUNTED), or a name of its own each time (FRESH), and there may be no removal at all (FOR_EVER).
 enum insertion { COUNTED, UNCOUNTED, FRESH, FOR_EVER };
 
-// What a provider offers.
+// An offer of the provider that is played.
 struct profile {
     const char *name, *domains, *fabric;
     const char *then; // the profile of another offer for each domain
@@ -134,7 +134,7 @@ _Noreturn void violation(const char *format, ...) __attribute__((format(printf, 
 // Addresses: between those of sockets and those that the profile has.
 size_t address_bytes(void);
 size_t disguise(const void *real, size_t length, unsigned char *fake);
-// Returns the length of the real one; an address that nobody has given out is a violation.
+// Returns the length of the real one; an address that was never given out is a violation.
 size_t undisguise(const unsigned char *fake, void *real);
 
 // Offers.
@@ -194,7 +194,7 @@ struct region {
     bool is_enabled;
     struct region *next;
 };
-extern struct fi_ops_mr memory_ops;
+struct fi_ops_mr *memory_ops(void);
 // The registration that an operation on these bytes has to have; a null pointer where none is wanted.
 struct region *use_region(struct domain *domain, const void *bytes, size_t length, void *descriptor, uint64_t access, const char *call);
 

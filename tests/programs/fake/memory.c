@@ -122,7 +122,11 @@ static int regattr(struct fid *fid, const struct fi_mr_attr *attributes, uint64_
                 attributes->context);
 }
 
-struct fi_ops_mr memory_ops = {.size = sizeof memory_ops, .reg = reg, .regv = regv, .regattr = regattr};
+struct fi_ops_mr *memory_ops(void) {
+    static struct fi_ops_mr ops = {.size = sizeof ops, .regv = regv, .regattr = regattr};
+    ops.reg = UNLESS_MISSING("reg", reg);
+    return &ops;
+}
 
 struct region *use_region(struct domain *domain, const void *bytes, size_t length, void *descriptor, uint64_t access, const char *call) {
     if (!(profile.mr_mode & FI_MR_LOCAL) || length == 0)

@@ -81,7 +81,7 @@ static int open_domain(struct fid_fabric *fid, struct fi_info *info, struct fid_
         return code;
     }
     domain->fid.fid = (struct fid){.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_object};
-    domain->fid.ops = &domain_ops, domain->fid.mr = &memory_ops;
+    domain->fid.ops = &domain_ops, domain->fid.mr = memory_ops();
     domain->fabric->users++;
     *place = &domain->fid;
     return 0;

@@ -1,4 +1,4 @@
-// What fi_getinfo finds: the offer of tcp, changed into those of the provider that is played.
+// The offers that fi_getinfo finds: that of tcp, changed into those of the provider that is played.
 
 #include "fake.h"
 #include <dlfcn.h>
@@ -75,7 +75,7 @@ struct fi_info *real_offer(void) {
     return found;
 }
 
-// What of an info frees itself with it.
+// The device of an offer frees itself with it.
 static int close_card(struct fid *fid) {
     struct fid_nic *card = (struct fid_nic *)fid;
     free(card->link_attr), free(card->device_attr), free(card->bus_attr), free(card);

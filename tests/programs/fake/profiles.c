@@ -1,4 +1,4 @@
-// What the providers offer that this one plays, and what the environment says.
+// The offers of the providers that this one plays, and the words of the environment.
 
 #include "fake.h"
 #include <stdarg.h>
@@ -8,8 +8,8 @@
 // From libfabric 1.22 on.
 enum { ADDR_UCX = FI_ADDR_CXI + 2 };
 
-// What the providers of libfabric 2.6 offer to hints like Tidegate's, by the files of prov/ that are named. What depends on
-// hardware is as a common card has it.
+// The offers of libfabric 2.6's providers to hints like Tidegate's, by the files of prov/ that are named. Numbers that depend on
+// hardware are those of a common card.
 static const struct profile profiles[] = {
     {.name = "plain", .domains = "plain0:25", .address_format = FI_SOCKADDR_IN, .key_bytes = 8, .reads = true, .inject = 64, .longest = SIZE_MAX,
      .sends = 256, .receives = 256},

@@ -66,7 +66,7 @@ static void handle_error(struct queue *queue) {
         handle_end(queue, entry.known.op_context, entry.known.flags, entry.known.len, entry.known.err ? entry.known.err : FI_EOTHER);
 }
 
-// Takes what tcp has to tell.
+// Takes the completions that tcp has.
 static void pump(struct queue *queue) {
     struct fi_cq_msg_entry entries[16];
     ssize_t count = fi_cq_read(queue->real, entries, 16);

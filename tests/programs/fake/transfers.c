@@ -1,4 +1,4 @@
-// Endpoints, and what is sent, received and read by them.
+// Endpoints, with their sends, receives and reads.
 
 #include "fake.h"
 #include <errno.h>
@@ -222,7 +222,7 @@ static int close_endpoint(struct fid *fid) {
         it->users = 0;
     }
     int code = fi_close(&endpoint->real->fid);
-    endpoint->is_closed = true; // what tcp has told of its operations meanwhile still names it
+    endpoint->is_closed = true; // completions that tcp has of it still name it
     leave(domain);
     domain->users--;
     return code;
