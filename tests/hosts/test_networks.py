@@ -179,15 +179,15 @@ def test_a_device_that_is_up_and_fast_is_taken(two, domains, taken):
 
 MASKED = [
     settings("first_domain_fails,odd_offers,mr_fails:3,key_most", "verbs"), settings("mr_fails,close_busy"), settings("mr_bind_fails", "cxi"),
-    settings("send_again:3,send_refused:5,send_error:7,twice:4"), settings("send_lost:9,lost:40"), settings("send_blocks:5!", rank="0"),
-    settings("recv_again:3,recv_refused:7,recv_error:40"), settings("recv_cut:40,recv_long:41"),
+    settings("send_again:3,send_refused:5,send_error:7,twice:4"), settings("send_lost:9,lost:15!"), settings("send_blocks:5!", rank="0"),
+    settings("recv_again:3,recv_refused:7,recv_error:15!"), settings("recv_cut:12!,recv_long:16!"),
     settings("read_again:3,read_refused:4,read_error:5"), settings("read_missing,cq_error:5"),
-    settings("late,shuffle,stray:5,send_again:3,read_error:3,recv_error:40,twice:4", "verbs"),
+    settings("late,shuffle,stray:5,send_again:3,read_error:3,recv_error:15!,twice:4", "verbs"),
     settings("null_remove,null_reg"), settings("null_read"), settings("null_mr_bind", "cxi"),
 ]
 """Several faults of one kind at once, so that few jobs see them all."""
-EACH = [f"send_{fault}" for fault in ("again:3", "refused:5", "error:5", "error:20+", "lost:5")] + ["lost:20", "twice:3"]
-EACH += [f"recv_{fault}" for fault in ("again:3", "refused:7", "error:40", "cut:40", "long:40")]
+EACH = [f"send_{fault}" for fault in ("again:3", "refused:5", "error:5", "error:20+", "lost:5")] + ["lost:15", "twice:3"]
+EACH += [f"recv_{fault}" for fault in ("again:3", "refused:7", "error:15", "cut:15", "long:15")]
 EACH += ["read_again:3", "read_refused:3", "read_error:3", "late", "shuffle", "stray:3", "cq_error:5", "odd_offers", "first_domain_fails", "key_most"]
 EACH += ["mr_fails", "mr_fails:3", "close_busy", "null_remove", "null_reg", "null_read"]
 """Each of them alone."""
@@ -269,13 +269,13 @@ NEVER_ENDS = "an operation that never ends is waited for without an end (link/fa
     slow(settings("cq_error:50+"), "the network below has failed: reading completions failed: Input/output error"),
     slow(settings("recv_again:34+"), "the network below has failed: posting a receive failed: Resource temporarily unavailable"),
     slow(settings("recv_refused:34+"), "the network below has failed: posting a receive failed: Input/output error"),
-    slow(settings("send_lost:50+"), "sending to it failed for 10 s: an operation failed"),
-    slow(settings("send_refused:50+"), "sending to it failed for 10 s: sending failed"),
+    slow(settings("send_lost:20+"), "sending to it failed for 10 s: an operation failed"),
+    slow(settings("send_refused:20+"), "sending to it failed for 10 s: sending failed"),
     unmended(settings("mr_fails:3+", "verbs"), "fi_mr_reg failed", why=NO_BUFFERS, slow=True),
     unmended(settings("readerr_again,send_error:5"), "the network below has failed", why=NO_REASON, slow=True),
     unmended(settings(facts="longest_message=16000"), "sending to it failed", why=NO_ROOM, slow=True),
-    unmended(settings("send_again:30+"), "peer lost", why=NEVER_TAKEN, slow=True),
-    unmended(settings("swallowed:30+"), "peer lost", why=NEVER_ENDS, slow=True),
+    unmended(settings("send_again:20+"), "peer lost", why=NEVER_TAKEN, slow=True),
+    unmended(settings("swallowed:20+"), "peer lost", why=NEVER_ENDS, slow=True),
     unmended(settings("read_swallowed:3!"), "peer lost", why=NEVER_ENDS, slow=True),
 ], ids=ids)
 def test_a_fault_that_cannot_be_made_up_for_ends_the_job_with_an_error(two, own, said):
