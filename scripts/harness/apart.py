@@ -32,13 +32,15 @@ def why_not() -> str | None:
     return None
 
 
-def run(hosts: Hosts, library: str, folder: Path, *words: str | int, network: str = "tcp", providers: str = "tidegate", timeout: float = 60) -> process.Result:
+def run(hosts: Hosts, library: str, folder: Path, *words: str | int, network: str = "tcp", providers: str = "tidegate", timeout: float = 60,
+        extra: dict[str, str] | None = None) -> process.Result:
     """Runs it to its end, on the first two hosts. `library`: `system`, or `impi` for the libfabric of Intel MPI; `folder`: an
-    empty one."""
+    empty one; `extra`: more of the environment."""
     environment = os.environ | {"FI_PROVIDER": providers, "FI_PROVIDER_PATH": str(LIBRARY_FOLDER), "FI_TIDEGATE_FABRIC": network, "FI_TIDEGATE_PEERS": "4"}
     if library == "impi":
         mpi = mpis.impi()
         environment |= {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib", "FI_PROVIDER_PATH": hosts.environment(mpi)["FI_PROVIDER_PATH"]}
+    environment |= extra or {}
     lines = [" ".join(map(str, hosts.on(host, [PROGRAM, folder, str(host), *map(str, words)]))) for host in (0, 1)]
     # Both have to end well.
     result = process.run(["sh", "-c", f"{lines[0]} & first=$!; {lines[1]}; second=$?; wait $first && exit $second"], environment, timeout=timeout)

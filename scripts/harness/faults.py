@@ -121,6 +121,14 @@ class Rate:
         self.hosts.shell(1, "tc qdisc del dev eth0 root")
 
 
+def runs(pid: int, source: Path) -> bool:
+    """Whether a process runs the program that was compiled of this source."""
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name == source.stem
+    except OSError:
+        return False
+
+
 class Once:
     """An observer of a job (`process.run`) that does something once, so many seconds after a file has appeared. `action` is
     called with the ids of the job's processes."""

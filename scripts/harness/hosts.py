@@ -157,6 +157,13 @@ class Hosts:
                 (folder / library.name).symlink_to(library)
         return {"FI_PROVIDER_PATH": str(folder)}
 
+    def has(self, host: int, pid: int) -> bool:
+        """Whether a process is on this host."""
+        try:
+            return os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{self.pids[host]}/ns/net")
+        except OSError:
+            return False
+
     def end(self, pid: int) -> None:
         """Kills a process, as kill -9 does."""
         os.kill(pid, signal.SIGKILL)

@@ -7,7 +7,6 @@ Faults are counted where they are made: a test in which nothing happened to the 
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -115,7 +114,7 @@ def silent(hosts: made.Hosts, name: str, ranks_per_host: int, folder: Path, acti
     once, ranks = faults.Once(folder / "begun", delay, action), set[int]()
 
     def observe(processes: set[int]) -> None:
-        ranks.update(pid for pid in processes if is_rank(pid))
+        ranks.update(pid for pid in processes if faults.runs(pid, SILENCE))
         once(processes)
         if once.done_at is not None:
             after.update({pid: time.monotonic() - once.done_at for pid in ranks - processes if pid not in after})
@@ -132,13 +131,6 @@ def silent(hosts: made.Hosts, name: str, ranks_per_host: int, folder: Path, acti
     return Ended(result, after)
 
 
-def is_rank(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/exe").readlink().name == SILENCE.stem
-    except OSError:
-        return False
-
-
 def next_job_succeeds(hosts: made.Hosts, name: str) -> None:
     """It is not hindered by what was left, and removes it."""
     mpi = mpis.WHEELS[name]()
@@ -151,7 +143,7 @@ def test_a_rank_killed_on_another_host_is_named_within_two_seconds(two, tmp_path
     killed = []
 
     def kill(processes: set[int]) -> None:
-        killed.append(max(pid for pid in processes if is_rank(pid) and on_host(two, 1, pid)))
+        killed.append(max(pid for pid in processes if faults.runs(pid, SILENCE) and two.has(1, pid)))
         two.end(killed[0])
 
     # Else the launcher ends rank 0 before it can say anything. MPICH ends a rank with its error.
@@ -160,10 +152,6 @@ def test_a_rank_killed_on_another_host_is_named_within_two_seconds(two, tmp_path
     noticed = max(ended.after.values())
     assert noticed < 2 * KILLED_SECONDS, f"noticed after {noticed:.1f} s\n{ended.result.explain()}"
     next_job_succeeds(two, "mpich")
-
-
-def on_host(hosts: made.Hosts, host: int, pid: int) -> bool:
-    return os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{hosts.pids[host]}/ns/net")
 
 
 @pytest.fixture
