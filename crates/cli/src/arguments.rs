@@ -1,5 +1,6 @@
 //! The command line. Help, shell completions and the man page are made from it.
 
+mod diagnosing;
 mod recording;
 mod simulating;
 mod watching;
@@ -22,6 +23,8 @@ pub use planning::{CalibrateArguments, PlanArguments};
 
 use crate::tuning::{Tuning, value_of};
 
+use diagnosing::DOCTOR_HELP;
+pub use diagnosing::DoctorArguments;
 use recording::REPORT_HELP;
 pub use recording::{RecordOptions, ReportArguments};
 use simulating::{PAPER_HELP, SIM_HELP};
@@ -48,6 +51,7 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     after_help = "Examples:\n  \
                   tidegate run mpiexec -n 8 ./program\n  \
                   tidegate run --scheme static --slots 16 mpiexec -n 8 ./program\n  \
+                  tidegate doctor mpiexec\n  \
                   tidegate top\n  \
                   eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n  \
                   tidegate run --record slow mpiexec -n 8 ./program && tidegate report slow\n  \
@@ -83,6 +87,12 @@ pub enum Command {
     /// each other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
     #[command(after_help = ENV_HELP)]
     Env(EnvArguments),
+    /// Check machine, MPI and network as a job would, and say what helps
+    ///
+    /// One line for each check: ok, warn (a job runs, but more slowly, or not as it seems), or no (a job does not run),
+    /// with a line to copy below it. With a launcher, a job of two ranks is run; with hosts, one over them, too.
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArguments),
     /// Watch running jobs: rates, who waits for whom and why, memory
     ///
     /// Shows all jobs of this user that `tidegate run` has started on this host, also those that run already. Ranks on

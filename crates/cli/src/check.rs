@@ -5,10 +5,11 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use tidegate_fi::parameter::launcher::Job;
 use tidegate_fi::parameter::misspelling::misspelling;
-use tidegate_fi::parameter::{Settings, variable};
+use tidegate_fi::parameter::{Ports, Settings, variable};
 use tidegate_flow::Config;
-use tidegate_link::{NAMES, ShmLink};
+use tidegate_link::{NAMES, ShmConfig, ShmLink};
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::failure::Failure;
@@ -31,6 +32,29 @@ pub fn check(
         // What is too small depends on the number of peers, which only the provider knows.
         _ => Ok(()),
     }
+}
+
+/// Bytes that one rank takes in `/dev/shm` at most, where the job has this number of ranks on one host. `None`: the
+/// parameters are refused.
+pub fn segment_bytes(
+    parameters: &[(&'static str, String)],
+    environment: &dyn Fn(&str) -> Option<OsString>,
+    ranks: u32,
+) -> Option<u64> {
+    let mut settings = Settings::parse(|name| given(parameters, environment, &variable(name))).ok()?;
+    settings.job = Job { size: Some(ranks), local_size: Some(ranks), ..Job::default() };
+    let bound = settings.receive_memory.unwrap_or(0);
+    let for_all =
+        |flow: &Config| Endpoint::<ShmLink>::receive_memory_for_all(&of_flow(flow.clone(), bound)).unwrap_or(0);
+    let flow = settings.flow(0, for_all).0;
+    let Settings { bulk, bounce_buffers, send_buffers, .. } = settings;
+    ShmConfig { bulk, bounce_buffers, send_buffers, ..ShmConfig::new(flow) }.segment_bytes()
+}
+
+/// How many ports the network between hosts may listen at on a host, if the user said.
+pub fn ports(parameters: &[(&'static str, String)], environment: &dyn Fn(&str) -> Option<OsString>) -> Option<u32> {
+    let settings = Settings::parse(|name| given(parameters, environment, &variable(name))).ok()?;
+    settings.ports.map(Ports::count)
 }
 
 /// A variable that looks like a parameter of Tidegate and is none.
@@ -144,6 +168,21 @@ mod tests {
     #[test]
     fn receive_memory_for_a_number_of_peers_unknown_is_left_to_the_provider() {
         assert_eq!(check_text("FI_TIDEGATE_RX_MEMORY=1", ""), Ok(()));
+    }
+
+    #[test]
+    fn a_rank_of_a_larger_job_takes_more_shared_memory() {
+        let of = |parameters: &[_], ranks| segment_bytes(parameters, &|_| None, ranks);
+        let (few, many) = (of(&[], 2).unwrap(), of(&[], 1000).unwrap());
+        assert!((1 << 20..4 << 20).contains(&few) && many > few, "{few} {many}");
+        assert!(of(&[("FI_TIDEGATE_BOUNCE_BUFFERS", "0".to_owned())], 2).unwrap() < few);
+        assert_eq!(of(&[("FI_TIDEGATE_SLOTS", "abc".to_owned())], 2), None);
+    }
+
+    #[test]
+    fn ports_are_counted_where_the_user_has_named_some() {
+        assert_eq!(ports(&[("FI_TIDEGATE_PORTS", "5000-5009".to_owned())], &|_| None), Some(10));
+        assert_eq!(ports(&[], &|_| None), None);
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! Starts the program, forwards signals to it, and waits for its end.
+//! Starts the program, forwards signals to it, and waits for its end; asks short questions of other programs.
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -65,6 +68,32 @@ fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Bytes of an answer that are read at most.
+const ANSWER_MOST: u64 = 1 << 20;
+
+/// The output of a command on both streams, if it ends in time, however it ends. The answer goes through a file, not a
+/// pipe, so that a process which the command leaves behind cannot keep the reader waiting. After the time is over the
+/// command and all that it has started are killed.
+pub fn answer(command: &mut Command, timeout: Duration) -> Option<String> {
+    let mut answer = tempfile::tempfile().ok()?;
+    let stream = |file: &File| file.try_clone().map(Stdio::from);
+    command.stdin(Stdio::null()).stdout(stream(&answer).ok()?).stderr(stream(&answer).ok()?).process_group(0);
+    let mut child = command.spawn().ok()?;
+    let end = Instant::now() + timeout;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > end {
+            let _ = rustix::process::kill_process_group(Pid::from_child(&child), rustix::process::Signal::KILL);
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut bytes = Vec::new();
+    answer.rewind().ok()?;
+    answer.take(ANSWER_MOST).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The exit code that tells how the program ended: its own, or 128 + the signal.

@@ -45,17 +45,8 @@ impl Launcher {
     /// The launcher in `command`, if there is one. Looks it up in `PATH` as the command will, also when `env PATH=…`
     /// before the launcher changes it.
     pub fn find(command: &[OsString]) -> Option<Launcher> {
-        let first = command.first()?;
-        let index = if is_launcher(base_name(first)) {
-            0
-        } else if PREFIXES.iter().any(|prefix| base_name(first) == *prefix) {
-            command.iter().position(|word| is_launcher(base_name(word)))?
-        } else {
-            return None;
-        };
-        let search = command[..index].iter().rev().find_map(|word| word.as_bytes().strip_prefix(b"PATH="));
-        let search = search.map(|bytes| OsStr::from_bytes(bytes).to_owned()).or_else(|| env::var_os("PATH"));
-        look_up(&command[index], search.as_deref()).map(|path| Launcher { path })
+        let index = position(command, is_launcher)?;
+        look_up_in(command, index).map(|path| Launcher { path })
     }
 
     /// Folders of the launcher's installation that hold its programs: as called, then with links followed.
@@ -71,8 +62,35 @@ impl Launcher {
     }
 }
 
+/// The place of the first word of this kind in a command: the first of all, or behind a command that runs another one.
+pub fn position(command: &[OsString], is_one: impl Fn(&OsStr) -> bool) -> Option<usize> {
+    let first = command.first()?;
+    if is_one(base_name(first)) {
+        Some(0)
+    } else if PREFIXES.iter().any(|prefix| base_name(first) == *prefix) {
+        command.iter().position(|word| is_one(base_name(word)))
+    } else {
+        None
+    }
+}
+
+/// Finds a word of a command as the command will, also where `env PATH=…` before the word changes the places.
+pub fn look_up_in(command: &[OsString], index: usize) -> Option<PathBuf> {
+    let search = command[..index].iter().rev().find_map(|word| word.as_bytes().strip_prefix(b"PATH="));
+    let search = search.map(|bytes| OsStr::from_bytes(bytes).to_owned()).or_else(|| env::var_os("PATH"));
+    look_up(&command[index], search.as_deref())
+}
+
+/// Folders of the programs in a command without a launcher, and of `mpiexec`, which a script may call.
+pub fn folders_of_programs(command: &[OsString]) -> Vec<PathBuf> {
+    let search = env::var_os("PATH");
+    let words = command.iter().map(OsString::as_os_str).chain(["mpiexec".as_ref()]);
+    let programs = words.filter_map(|word| look_up(word, search.as_deref()));
+    programs.filter_map(|program| Some(program.parent()?.to_owned())).collect()
+}
+
 /// Whether a program of this name starts MPI programs and answers `--version` without starting anything.
-fn is_launcher(name: &OsStr) -> bool {
+pub fn is_launcher(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let of_mpi = |start: &str| {
         let rest = name.strip_prefix(start);

@@ -8,6 +8,7 @@
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
 //! * [`jobs`], [`process`]: which jobs run, found by those folders;
 //! * [`top`], [`culprit`]: running jobs, live, and who holds up whom;
+//! * [`doctor`]: whether a job would run here, and what would help;
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`trace`]: what the ranks of a recorded job left into a trace in GOAL;
@@ -29,6 +30,7 @@ pub mod check;
 pub mod child;
 pub mod command;
 pub mod culprit;
+pub mod doctor;
 pub mod failure;
 pub mod files;
 pub mod folder;
@@ -72,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => command::run::run(arguments),
         Command::Record(arguments) => command::record::record(arguments),
         Command::Env(arguments) => command::env::env(arguments),
+        Command::Doctor(arguments) => command::doctor::doctor(arguments),
         Command::Top(arguments) => command::top::top(arguments),
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),

@@ -1,12 +1,10 @@
 //! Which MPI a launcher belongs to: by what it answers to `--version`, else by its name and the files beside it.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
+use crate::child::answer;
 use crate::launcher::Launcher;
 use crate::tuning::MpiChoice;
 
@@ -61,7 +59,8 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    fn of(kind: MpiKind) -> Self {
+    /// One of which nothing else is known.
+    pub fn of(kind: MpiKind) -> Self {
         Mpi { kind, version: None, device: None }
     }
 
@@ -99,34 +98,9 @@ pub fn recognise(choice: MpiChoice, launcher: Option<&Launcher>) -> Option<Mpi> 
     Some(found.filter(|mpi| mpi.kind == kind).unwrap_or(Mpi::of(kind)))
 }
 
-/// What the launcher answers to `--version`, on either stream, if it ends in time. The answer goes through a file, not
-/// a pipe, so that a process which the launcher leaves behind cannot keep the reader waiting. After the time is over
-/// the launcher and all that it has started are killed.
+/// The launcher's answer to `--version`, on either stream, if it ends in time.
 fn version_text(launcher: &Path) -> Option<String> {
-    let mut answer = tempfile::tempfile().ok()?;
-    let stream = |file: &File| file.try_clone().map(Stdio::from);
-    let mut child = Command::new(launcher)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(stream(&answer).ok()?)
-        .stderr(stream(&answer).ok()?)
-        .process_group(0)
-        .spawn()
-        .ok()?;
-    let end = Instant::now() + ANSWER_TIMEOUT;
-    while matches!(child.try_wait(), Ok(None)) {
-        if Instant::now() > end {
-            let group = rustix::process::Pid::from_child(&child);
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let mut bytes = Vec::new();
-    std::io::Seek::rewind(&mut answer).ok()?;
-    answer.take(1 << 16).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    answer(Command::new(launcher).arg("--version"), ANSWER_TIMEOUT)
 }
 
 /// Reads a launcher's answer to `--version`.

@@ -26,7 +26,8 @@
 //!   counter, which makes progress; what is open goes into the page of counters (`observing`);
 //! * `calls`: the tables and what they lead to: thin, they describe and pass on;
 //! * `info`: `fi_getinfo`: hints, and whether the offer meets them;
-//! * `schedule`: the decisions of bulk-transfer scheduling for C programs, beside the provider.
+//! * `schedule`: the decisions of bulk-transfer scheduling for C programs, beside the provider;
+//! * `diagnosis`: what `tidegate doctor` asks a libfabric and an MPI library, in processes of its own.
 //!
 //! `provider` has `fi_prov_ini`, the function that libfabric calls first.
 //!
@@ -37,6 +38,7 @@
 mod addressing;
 pub mod border;
 mod calls;
+pub mod diagnosis;
 mod info;
 mod lower;
 mod objects;

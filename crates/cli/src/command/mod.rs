@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod completions;
 pub mod counters;
+pub mod doctor;
 pub mod env;
 pub mod paper;
 pub mod plan;
@@ -13,7 +14,7 @@ pub mod sim;
 pub mod top;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tidegate_link::log::print_line;
 
@@ -21,7 +22,7 @@ use crate::alltoall::{self, Place, Wish};
 use crate::check::{Misspelt, check, misspelt};
 use crate::failure::Failure;
 use crate::files;
-use crate::launcher::{Launcher, look_up};
+use crate::launcher::{Launcher, folders_of_programs};
 use crate::mpi::{Mpi, MpiKind, recognise};
 use crate::provider;
 use crate::settings::{Plan, ROOT_PERMISSION, Setting};
@@ -73,14 +74,6 @@ impl Prepared {
         (is_given && is_open_mpi)
             .then_some("you are root, for whom Open MPI does not run by default: OMPI_ALLOW_RUN_AS_ROOT is set for it")
     }
-}
-
-/// Folders of the programs in a command without a launcher, and of `mpiexec`, which a script may call.
-fn folders_of_programs(command: &[std::ffi::OsString]) -> Vec<PathBuf> {
-    let search = std::env::var_os("PATH");
-    let words = command.iter().map(|word| word.as_os_str()).chain(["mpiexec".as_ref()]);
-    let programs = words.filter_map(|word| look_up(word, search.as_deref()));
-    programs.filter_map(|program| Some(program.parent()?.to_owned())).collect()
 }
 
 /// Whether a file that the user names stands for standard output.

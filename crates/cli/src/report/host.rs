@@ -227,6 +227,11 @@ impl FullMemory {
     }
 }
 
+/// Whether a file of this name is Tidegate's or an MPI's.
+pub fn is_of_mpi(name: &str) -> bool {
+    owner(name) != OTHERS
+}
+
 /// Whose a file of this name is.
 fn owner(name: &str) -> &'static str {
     OWNERS.iter().find(|(start, _)| name.starts_with(start)).map_or(OTHERS, |(_, owner)| owner)

@@ -18,12 +18,13 @@ fn page(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/man").join(name)
 }
 
-/// The options of a command; of `env` and `record` only those that they do not share with `run`.
+/// The options of a command; of `env`, `doctor` and `record` only those that they do not share with
+/// `run`.
 fn options(command: &str) -> String {
     let mut cli = Cli::command();
     cli.build();
     let is_shared = |argument: &Arg| match command {
-        "env" => argument.get_help_heading().is_some(),
+        "env" | "doctor" => argument.get_help_heading().is_some(),
         "record" => argument.get_help_heading() != Some("Trace"),
         _ => false,
     };
@@ -45,7 +46,7 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    let commands = ["run", "record", "env", "top", "sim", "plan", "calibrate", "report", "counters"];
+    let commands = ["run", "record", "env", "doctor", "top", "sim", "plan", "calibrate", "report", "counters"];
     for command in commands {
         should = with_part(&should, command, &options(command));
     }
@@ -67,13 +68,14 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     use tidegate_cli::command::record::RECORD_SCHEMA;
     use tidegate_cli::command::report::REPORT_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
+    use tidegate_cli::doctor::verdict::DOCTOR_SCHEMA;
     use tidegate_cli::plan::PLAN_SCHEMA;
     use tidegate_cli::recording::RECORDING_SCHEMA;
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, PAGES_SCHEMA, RUN_SCHEMA};
     use tidegate_cli::top::json::TOP_SCHEMA;
     let of_commands = [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, TOP_SCHEMA, REPORT_SCHEMA];
-    let simulated = [RECORDING_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PLAN_SCHEMA, CALIBRATE_SCHEMA];
-    for schema in of_commands.into_iter().chain(simulated) {
+    let others = [DOCTOR_SCHEMA, RECORDING_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PLAN_SCHEMA, CALIBRATE_SCHEMA];
+    for schema in of_commands.into_iter().chain(others) {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -107,4 +107,11 @@ impl ShmConfig {
             directory: PathBuf::from(DIRECTORY),
         }
     }
+
+    /// How many bounce buffers and send buffers the segment has. An endpoint without peers needs none.
+    pub(super) fn buffers(&self) -> (u32, u32) {
+        let has_peers = self.flow.peers > 0;
+        let bounce_buffers = if self.bulk.may_be_bounced() && has_peers { self.bounce_buffers } else { 0 };
+        (bounce_buffers, if has_peers { self.send_buffers } else { 0 })
+    }
 }

@@ -60,16 +60,24 @@ fn page_of_counters(config: &StatsConfig, flow: &Config, endpoint: u64) -> Resul
     }
 }
 
+impl ShmConfig {
+    /// Bytes that the segment of such an endpoint takes in `/dev/shm` at most, once all peers have talked and all send
+    /// buffers are in use. `None`: flow control refuses the configuration.
+    pub fn segment_bytes(&self) -> Option<u64> {
+        let regions = self.flow.regions().ok()?;
+        let (bounce_buffers, send_buffers) = self.buffers();
+        let (peers, slots) = (self.flow.peers.into(), regions.mailbox.max(1).into());
+        let layout = layout::Layout::of(peers, slots, bounce_buffers.into(), send_buffers.into())?;
+        Some(layout.total() as u64)
+    }
+}
+
 impl ShmLink {
     /// Creates the segment and reclaims those that dead processes left behind.
     pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
         let here = Here::find();
         clear_away(&config.directory, &here, Effort::BOUNDED);
-        // An endpoint without peers needs no bounce buffers.
-        let bounce_buffers =
-            if config.bulk.may_be_bounced() && config.flow.peers > 0 { config.bounce_buffers } else { 0 };
-        let send_buffers = if config.flow.peers > 0 { config.send_buffers } else { 0 };
-        let buffers = (bounce_buffers, send_buffers);
+        let buffers = config.buffers();
         let segment = OwnSegment::create(&config.directory, &here, &config.flow, buffers, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),

@@ -9,7 +9,8 @@
 //! that wait, `endpoint` what messages see of all that, `observed` what others see of it. `vacant` finds out who has
 //! come, `liveness` who closes or dies and what is left behind, which `reclaiming` clears away; `life` says who lives,
 //! by each `lock` that an endpoint holds and no forked child of it keeps (`lock_file`, `fork`), and `processor` who
-//! only waits for its turn to run. `spin` decides when an idle process yields, and `wake` lets it block.
+//! only waits for its turn to run. `sibling` tries whether two processes may read each other. `spin` decides when an
+//! idle process yields, and `wake` lets it block.
 
 mod accesses;
 mod address;
@@ -45,6 +46,7 @@ mod segment;
 mod send_buffers;
 mod service;
 mod settings;
+mod sibling;
 mod spin;
 mod state;
 mod sync;
@@ -64,6 +66,7 @@ pub use fork::Maker;
 pub use service::{Claim, ClaimError, Service};
 pub use settings::{BUFFERS_MOST, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST};
 pub(crate) use settings::{Difference, Settings, Told};
+pub use sibling::{ReadableWord, read_word};
 pub use spin::Idle;
 pub use state::ShmLink;
 pub use withdrawing::Copies;

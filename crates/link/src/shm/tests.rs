@@ -412,3 +412,16 @@ fn role_lacks_address_space_for_a_minute() {
 fn who_lacks_address_space_is_told_and_gives_up_after_a_minute() {
     run_with_a_peer("role_lacks_address_space_for_a_minute");
 }
+
+#[test]
+fn a_segment_is_as_long_as_its_configuration_says() {
+    let folder = folder();
+    for (scheme, peers) in [(SchemeName::Dynamic, 3), (SchemeName::Static, 40), (SchemeName::Dynamic, 0)] {
+        let config = ShmConfig { directory: folder.clone(), ..ShmConfig::new(Config::new(scheme, peers, 64, 2)) };
+        let said = config.segment_bytes();
+        let _link = ShmLink::new(config).unwrap();
+        let longest = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).max();
+        assert_eq!(said, longest, "{scheme} {peers}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

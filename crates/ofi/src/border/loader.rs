@@ -166,8 +166,8 @@ impl Loader {
         Some(self.fabric)
     }
 
-    /// A library of this file name, for tests: in a process that libfabric has not loaded.
-    #[cfg(test)]
+    /// The library of this file name, in a process that libfabric has not loaded: a test, or one that looks at an
+    /// installation.
     pub fn of_library(path: &CStr) -> Option<&'static Loader> {
         // SAFETY: libfabric's constructors may run; it is never unloaded.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };

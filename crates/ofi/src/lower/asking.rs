@@ -19,6 +19,8 @@ use std::net::IpAddr;
 use std::ptr::NonNull;
 use tidegate_link::fabric::SHORT_BATCH_BYTES;
 
+/// The name of this provider.
+const OWN_NAME: &str = "tidegate";
 /// By this flag libfabric's own layers find providers that the user has hidden. It is no part of the interface, but the
 /// same in all versions that there are.
 const HIDDEN_TOO: u64 = 1 << 60;
@@ -350,10 +352,17 @@ fn take<T>(
     })
 }
 
+/// Whether the library has loaded this provider, asked in a process that is none.
+pub fn has_this_provider(loader: &'static Loader) -> bool {
+    ask(loader, Some(OWN_NAME), false).iter().any(|offer| offer.provider() == OWN_NAME)
+}
+
 /// The providers that would do instead.
 fn there(loader: &'static Loader) -> String {
     let offers = ask(loader, None, false);
-    let others = offers.iter().map(Offer::provider).filter(|name| refusal(name).is_none());
+    // A process that asks without being a provider sees this provider, too.
+    let is_other = |name: &String| refusal(name).is_none() && name != OWN_NAME;
+    let others = offers.iter().map(Offer::provider).filter(is_other);
     format!("it does by: {}", all(others.collect()))
 }
 

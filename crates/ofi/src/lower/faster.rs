@@ -79,11 +79,31 @@ fn best(taken: &Other, others: Vec<Other>) -> Option<Other> {
     others.into_iter().filter(|other| other.speed > taken.speed).max_by_key(|other| other.speed)
 }
 
+/// A network that is faster than the one taken, as the user names it, and both speeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faster {
+    /// Its name, for `FI_TIDEGATE_FABRIC`.
+    pub name: String,
+    /// Its speed.
+    pub speed: Speed,
+}
+
 /// The network that was taken, for people: name, speed, and what is faster, such as `verbs;ofi_rxm/mlx5_0`, or
 /// `tcp/eth0 (10 Gbit/s; faster, 100 Gbit/s: FI_TIDEGATE_FABRIC=tcp/ib0)`.
 pub fn describe(loader: &'static Loader, choice: &Choice, taken: &Offer) -> String {
-    let (name, Some(speed)) = (taken.name(), taken.speed()) else { return taken.name() };
-    let taken_speed = Other { name: name.clone(), speed: Speed(speed) };
+    match faster(loader, choice, taken) {
+        (None, _) => taken.name(),
+        (Some(speed), faster) => {
+            let other = faster.map(|Faster { name, speed }| Other { name, speed });
+            said(&Other { name: taken.name(), speed }, other.as_ref())
+        }
+    }
+}
+
+/// The speed of the network that was taken, if it is known, and the fastest that is faster, if there is one.
+pub fn faster(loader: &'static Loader, choice: &Choice, taken: &Offer) -> (Option<Speed>, Option<Faster>) {
+    let Some(speed) = taken.speed().map(Speed) else { return (None, None) };
+    let taken_speed = Other { name: taken.name(), speed };
     let mut others = Vec::new();
     if choice.domain().is_none() && row_of(&taken.provider()).domains == Domains::Interfaces {
         others.extend(interfaces());
@@ -94,7 +114,8 @@ pub fn describe(loader: &'static Loader, choice: &Choice, taken: &Offer) -> Stri
             others.extend(offers.filter_map(|offer| Some(Other { name: offer.name(), speed: Speed(offer.speed()?) })));
         }
     }
-    said(&taken_speed, best(&taken_speed, others).as_ref())
+    let best = best(&taken_speed, others).map(|Other { name, speed }| Faster { name, speed });
+    (Some(speed), best)
 }
 
 fn said(taken: &Other, faster: Option<&Other>) -> String {

@@ -79,7 +79,8 @@ fn is_usable(flags: &str) -> bool {
     u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & (UP | REJECT) == UP)
 }
 
-fn is_virtual(name: &str) -> bool {
+/// Whether an interface joins containers, virtual machines or tunnels.
+pub fn is_virtual(name: &str) -> bool {
     let folder = Path::new("/sys/class/net").join(name);
     let is_said = ["bridge", "tun_flags"].iter().any(|entry| folder.join(entry).exists());
     is_said || VIRTUAL_NAMES.iter().any(|beginning| name.starts_with(beginning))

@@ -52,8 +52,10 @@ mod tests;
 mod wants;
 mod watched_port;
 
-pub use asking::is_asking;
+pub use asking::{has_this_provider, is_asking};
 pub use choice::Choice;
-pub use network::Lower;
+pub use faster::{Faster, Speed};
+pub use interfaces::{is_virtual, speed_of_interface};
+pub use network::{Lower, Taken};
 pub use ports::Ports;
 pub use wants::Wants;

@@ -3,7 +3,7 @@
 use super::asking::{self, Offer};
 use super::choice::Choice;
 use super::failing::Failing;
-use super::faster;
+use super::faster::{self, Faster, Speed};
 use super::interfaces;
 use super::memory::Memory;
 use super::networks::{Asking, Row, row_of};
@@ -85,6 +85,19 @@ pub struct Lower {
     maker: Maker,
 }
 
+/// A network that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The provider, as `fi_info` shows it.
+    pub provider: String,
+    /// Its domain: for providers over sockets an interface, else a device.
+    pub domain: String,
+    /// Its speed, if it is known.
+    pub speed: Option<Speed>,
+    /// The fastest network that is faster, if there is one.
+    pub faster: Option<Faster>,
+}
+
 impl core::fmt::Debug for Lower {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Lower").field("name", &self.name).field("address", &self.address).finish_non_exhaustive()
@@ -99,6 +112,15 @@ impl Lower {
             let mut lower = Lower::open_offer(loader, offer, wants)?;
             lower.description = faster::describe(loader, choice, offer);
             Ok(lower)
+        })
+    }
+
+    /// Opens such an endpoint, closes it again, and says which network it had. Errors are those of `open`.
+    pub fn try_out(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Taken, String> {
+        asking::open_best(loader, choice, wants.reads, |offer| {
+            Lower::open_offer(loader, offer, wants)?;
+            let (speed, faster) = faster::faster(loader, choice, offer);
+            Ok(Taken { provider: offer.provider(), domain: offer.domain(), speed, faster })
         })
     }
 

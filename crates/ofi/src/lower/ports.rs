@@ -18,7 +18,7 @@ pub struct Ports {
 
 impl Ports {
     /// How many there are.
-    fn count(self) -> u32 {
+    pub fn count(self) -> u32 {
         u32::from(self.high - self.low) + 1
     }
 

@@ -1,0 +1,88 @@
+"""`tidegate doctor --hosts`: a job over the hosts tells whether they reach each other, and what stands between them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from harness import faults, process
+from harness import hosts as made
+from harness import mpi as mpis
+from harness.mpi import Fabric
+from harness.paths import LIBRARY_FOLDER, TIDEGATE
+
+PORTS, LAUNCHER_PORTS = "41000-41003", "42000-42010"
+
+pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def only_tidegate(fabric: Fabric) -> None:
+    if fabric is not Fabric.TIDEGATE:
+        pytest.skip("about Tidegate's own command")
+
+
+def doctor(hosts: made.Hosts, name: str, *options: str, seconds: int = 60) -> tuple[int, dict]:
+    """The exit status, and what is said of the job over the hosts."""
+    mpi = mpis.WHEELS[name]()
+    names = hosts.addresses if name == "mpich" else hosts.names
+    launcher: list[str] = {
+        "mpich": ["-launcher", "rsh", "-launcher-exec", str(hosts.rsh), "-localhost", hosts.addresses[0]],
+        "impi": ["-bootstrap", "rsh", "-bootstrap-exec", str(hosts.rsh)],
+        "openmpi": [],
+    }[name]
+    words = [TIDEGATE, "doctor", "--json", "--provider-dir", LIBRARY_FOLDER, "--hosts", ",".join(names), "--timeout", str(seconds), *options]
+    said = {key: value for key, value in hosts.environment(mpi).items() if key != "FI_PROVIDER_PATH"}
+    environment = mpi.bare_environment() | said | {"MPIEXEC_PORT_RANGE": LAUNCHER_PORTS.replace("-", ":")}
+    done = process.run(hosts.on(0, [*words, mpi.launcher, *launcher]), environment, timeout=180)
+    report = json.loads(done.output[done.output.index("{"):])
+    [verdict] = [check for check in report["checks"] if check["check"] == "hosts"]
+    return done.status, verdict
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_hosts_that_reach_each_other_pass_and_the_network_is_named(two, name):
+    options = []
+    if name == "impi":
+        # Its libfabric looks for providers in one folder only.
+        status, verdict = doctor(two, name)
+        assert status == 1 and "offers no reliable datagrams" in verdict["text"] and "--shared DIR" in verdict["remedy"], verdict
+        options = ["--shared", str(two.folder)]
+    status, verdict = doctor(two, name, *options)
+    assert status == 0 and verdict["verdict"] == "ok" and "exchanged messages over Tidegate by tcp/eth0" in verdict["text"], verdict
+
+
+@contextmanager
+def firewall(hosts: made.Hosts, ports: str) -> Iterator[None]:
+    """On both hosts: all ports but these are dropped without an answer."""
+    rule = f"iifname eth0 tcp flags & (syn | ack) == syn tcp dport != {{ {ports} }} drop"
+    table = f"table inet guard {{ chain input {{ type filter hook input priority 0;\n{rule};\n}}\n}}\n"
+    for host in range(2):
+        loaded = subprocess.run(hosts.on(host, ["nft", "-f", "-"]), input=table, capture_output=True, text=True)
+        if loaded.returncode != 0:
+            pytest.skip(f"this kernel's nft takes no such rules: {loaded.stderr.strip()}")
+    try:
+        yield
+    finally:
+        for host in range(2):
+            subprocess.run(hosts.on(host, ["nft", "delete", "table", "inet", "guard"]), check=True)
+
+
+@pytest.mark.skipif(faults.why_no_packets() is not None, reason=str(faults.why_no_packets()))
+def test_a_firewall_is_found_and_the_range_of_ports_that_it_lets_through_helps(two):
+    with firewall(two, f"{LAUNCHER_PORTS}, {PORTS}"):
+        status, verdict = doctor(two, "mpich", seconds=8)
+        assert status == 1 and verdict["verdict"] == "no" and "a firewall drops them" in verdict["text"], verdict
+        assert verdict["remedy"].startswith("tidegate doctor --ports 41000-41099 --hosts "), verdict
+        status, verdict = doctor(two, "mpich", "--ports", PORTS)
+        assert verdict["verdict"] == "ok", verdict
+
+
+@pytest.mark.skipif(faults.why_no_packets() is not None, reason=str(faults.why_no_packets()))
+def test_a_firewall_before_the_launcher_is_told_from_one_before_the_messages(two):
+    with firewall(two, PORTS):
+        status, verdict = doctor(two, "mpich", "--ports", PORTS, seconds=4)
+        assert status == 1 and "the launcher started" in verdict["text"] and "ssh" in verdict["remedy"], verdict
