@@ -1,9 +1,10 @@
 //! The accesses of its peers that a target counts.
 //!
 //! It may count the writes to all of its regions, or to some, and the reads ([`Endpoint::count_writes`] and what
-//! follows it). Those that it counts have to come by message, so it publishes no memory for them to be direct.
-//! `telling` says how it hears of an operation.
+//! follows it). It publishes no memory for direct reads that it counts, and memory for direct writes only as
+//! [`Access::ToldWrite`]: `telling` says how it hears of an operation.
 //!
+//! [`Access::ToldWrite`]: crate::Access::ToldWrite
 //! [`Endpoint::count_writes`]: crate::Endpoint::count_writes
 
 use crate::completion::Operation;

@@ -31,6 +31,8 @@ pub(crate) struct RemoteOperation<B> {
     pub(crate) data: Option<u64>,
     /// Whether the target counts what its peers do.
     pub(crate) counted: bool,
+    /// Whether a part of it was a direct write that the target has to be told of.
+    pub(crate) must_tell: bool,
     /// The same as its target calls it.
     pub(crate) at_target: Operation,
     /// The regions of its places.
@@ -75,6 +77,7 @@ impl<B> RemoteOperation<B> {
             status: Status::Success,
             data: None,
             counted: false,
+            must_tell: false,
             at_target: if operation == Operation::Read { Operation::RemoteRead } else { Operation::RemoteWrite },
             regions: Regions::default(),
         }
@@ -198,6 +201,13 @@ impl<B: Buffer> Operations<B> {
             operation.to == Target::Peer(from) && operation.parts > operation.transfers
         };
         self.0.get(key).filter(is_asked).map(|operation| operation.answer_cost).ok_or(Malformed)
+    }
+
+    /// A part was a direct write, and the target counts.
+    pub(crate) fn note_told(&mut self, key: Key) {
+        if let Some(operation) = self.0.get_mut(key) {
+            (operation.counted, operation.must_tell) = (true, true);
+        }
     }
 
     /// Notes from an answer whether the target counts.

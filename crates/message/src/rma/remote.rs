@@ -87,12 +87,14 @@ impl<L: Link> Rma<L> {
         };
         // What is injected may change before a transfer ends that goes on after the call.
         let may_be_direct = may_be_direct && (!*inject || port.link.capabilities(peer).is_synchronous);
-        if may_be_direct && let Some(there) = self.direct_memory(port, peer, target, bytes, Access::Write) {
+        if may_be_direct && let Some((there, is_told)) = self.direct_memory_to_write(port, peer, target, bytes) {
             let part = buffer.slice(offset, bytes);
             let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let status = port.link.write_peer(transfer, peer, &[there], &part, 0);
             if self.has_begun(port, key, transfer, status) {
-                return;
+                return if is_told {
+                    self.operations.note_told(key)
+                };
             }
         }
         if self.fail_if_lost(port, key, peer) {
@@ -221,6 +223,19 @@ impl<L: Link> Rma<L> {
         let head = Read { operation: key.0, position: offset as u64, region, offset: place, length, is_last };
         let message = Outgoing::new(head, Body::None, None);
         self.request(port, rooms, peer, message, key, answer_cost(0));
+    }
+
+    /// The same for a write, and whether the target has to be told of it.
+    fn direct_memory_to_write(
+        &mut self,
+        port: &mut Port<L>,
+        peer: PeerId,
+        target: RemoteTarget,
+        bytes: usize,
+    ) -> Option<(RemoteMemory, bool)> {
+        let mut find = |access| self.direct_memory(port, peer, target, bytes, access);
+        let silent = find(Access::Write).map(|there| (there, false));
+        silent.or_else(|| find(Access::ToldWrite).map(|there| (there, true)))
     }
 
     /// Where a part of an operation lies in the target's memory, if we can reach it without the target.

@@ -3,8 +3,9 @@
 //! - a write in one place, with its last piece, which says so: the pieces of a write come in order;
 //! - an atomic likewise, also one in several places, whose parts come in order;
 //! - a read, when its last part is through;
-//! - a write in several places, whose pieces may overtake each other, and one with completion data, by a notice that
-//!   its origin sends when all parts are answered. It learns from the answers whether there is to be one.
+//! - a write in several places, whose pieces may overtake each other, one that went straight to memory, and one with
+//!   completion data, by a notice that its origin sends when all parts are over. From the answers, or where it finds
+//!   the memory, it learns whether there is to be one.
 //!
 //! An operation on several regions is reported with one of them, and each other one alone.
 
@@ -75,7 +76,7 @@ impl<L: Link> Rma<L> {
             Target::Myself => self.note_own(port, operation),
             Target::Peer(peer) => {
                 let is_scattered = operation.operation == Operation::Write && regions.are_several;
-                let is_counted = is_scattered && operation.counted;
+                let is_counted = operation.counted && (is_scattered || operation.must_tell);
                 if data.is_none() && !is_counted {
                     return;
                 }

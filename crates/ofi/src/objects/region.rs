@@ -39,8 +39,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Lets peers of this endpoint reach the region: by message, and directly where the link can do that. Accesses that
-    /// are counted have to come by message, because the target does not see direct ones.
+    /// Lets peers of this endpoint reach the region: by message, and directly where the link can do that. Of direct
+    /// writes that are counted their origins tell us; reads that are counted have to come by message.
     pub fn register(&self, key: u64, engine: &mut Engine, counts: Counts) {
         if self.is_closing {
             return;
@@ -48,9 +48,15 @@ impl Region {
         let mut spans = self.buffer.spans();
         if let (Some(span), None) = (spans.next(), spans.next()) {
             let grants = |access| self.access.contains(&access);
-            let write = grants(Access::Write) && !counts.writes && !self.is_counted;
-            let read = grants(Access::Read) && !counts.reads;
-            engine.link_mut().first().publish_region(key, span, read, write);
+            let mut direct = Vec::with_capacity(2);
+            if grants(Access::Read) && !counts.reads {
+                direct.push(Access::Read);
+            }
+            if grants(Access::Write) {
+                let is_told = counts.writes || self.is_counted;
+                direct.push(if is_told { Access::ToldWrite } else { Access::Write });
+            }
+            engine.link_mut().first().publish_region(key, span, &direct);
         }
         engine.register(key, self.buffer.slice(0, self.buffer.len()), &self.access);
         if self.is_counted {

@@ -4,6 +4,8 @@ use crate::support::{Memory, Setup, World, pattern};
 use tidegate_message::{Access, AtomicOp, AtomicType, Counter, Failure, Operation};
 
 const BOTH: [Access; 2] = [Access::Read, Access::Write];
+/// Of a target that counts writes.
+const TOLD: [Access; 2] = [Access::Read, Access::ToldWrite];
 const SIZES: [usize; 7] = [0, 1, 24, 56, 97, 2500, 30_000];
 
 #[test]
@@ -196,11 +198,10 @@ fn everybody_reads_and_writes_everybody_at_once() {
 
 #[test]
 fn who_counts_writes_hears_once_of_each_that_succeeded() {
-    let by_message = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced);
-    for setup in Setup::all(2, 69).filter(by_message) {
+    for setup in Setup::all(2, 69) {
         let mut world = setup.build();
         world.endpoint(1).count_writes(true);
-        world.register(1, 9, &[0; 9000], &BOTH);
+        world.register(1, 9, &[0; 9000], &TOLD);
         let place = |world: &World, offset, length| (world.place(0, 1, 9, offset), length);
         let heard =
             |world: &World| world.remote_writes(1).iter().map(|told| (told.data, told.length)).collect::<Vec<_>>();
@@ -237,11 +238,11 @@ fn heard(world: &World, node: usize) -> Vec<(Operation, u64)> {
 #[test]
 fn who_counts_the_changes_of_one_region_hears_of_those_alone() {
     use Operation::{RemoteChange, RemoteFetch, RemoteWrite};
-    for setup in Setup::all(2, 70).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced)) {
+    for setup in Setup::all(2, 70) {
         for origin in [0, 1] {
             let mut world = setup.build();
             world.register(1, 8, &[0; 9000], &BOTH);
-            world.register(1, 9, &[0; 9000], &BOTH);
+            world.register(1, 9, &[0; 9000], &TOLD);
             world.endpoint(1).count_region(9);
             let place = |world: &World, key, length| (world.place(origin, 1, key, 0), length);
             let (other, counted) = (place(&world, 8, 5000), place(&world, 9, 5000));
