@@ -30,6 +30,8 @@ GASNET_TESTS = {"testsmall": "100", "testlarge": "100", "testam": "100", "testmi
                 "testslice": "10", "testhsl": "0", "testgasnet": "", "testval": "", "testvis": "", "testcoll": "", "testteam": "", "testreduce": "",
                 "testnbr": "", "testcore1": "", "testcore2": "", "testcore3": "", "testcore4": "", "testcore5": ""}
 """Its tests, with their arguments: mostly how often. Those that only measure are left out."""
+GASNET_OVER_HOSTS = ("testsmall", "testgasnet", "testcore1", "testcore3", "testbarrier", "testslice", "testval")
+"""Those that move little enough for remote memory between hosts, which goes by message."""
 
 
 class Missing(Exception):
