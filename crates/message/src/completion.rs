@@ -18,9 +18,24 @@ pub enum Operation {
     Read,
     /// An atomic of ours.
     Atomic,
-    /// A peer's RMA write that carried completion data, or, where [writes are counted](crate::Endpoint::count_writes),
-    /// any write or atomic of a peer.
+    /// A peer's RMA write that carried completion data, or, where [they are counted](crate::Endpoint::count_writes),
+    /// any write of a peer, or atomic without a result. Of these four [`context`](Completion::context) is the key of a
+    /// region.
     RemoteWrite,
+    /// A peer's atomic with a result, which may have changed the region.
+    RemoteFetch,
+    /// A peer's read, or an atomic that only reads.
+    RemoteRead,
+    /// A further region that a write or atomic of a peer has changed, of which another completion tells.
+    RemoteChange,
+}
+
+impl Operation {
+    /// Whether it is an operation of a peer (or of our own) on our memory.
+    #[inline(always)]
+    pub fn is_at_target(self) -> bool {
+        self as u8 >= Operation::RemoteWrite as u8
+    }
 }
 
 /// Why an operation failed.
@@ -51,7 +66,7 @@ pub enum Failure {
 /// An operation that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The application's name for it.
+    /// The application's name for it: of an operation on our memory, the key of the region.
     pub context: Context,
     /// What kind of operation it was.
     pub operation: Operation,
@@ -117,8 +132,9 @@ impl Completion {
     }
 
     /// A remote operation of `source` on our memory is complete.
-    pub(crate) fn remote_write(source: Target, length: usize, data: Option<u64>) -> Self {
-        Completion { data, source: Some(source), ..Self::plain(Context(0), Operation::RemoteWrite, length, Ok(())) }
+    pub(crate) fn at_target(operation: Operation, region: u64, source: Target, length: usize) -> Self {
+        let source = Some(source);
+        Completion { source, ..Self::plain(Context(region as usize), operation, length, Ok(())) }
     }
 
     #[inline(always)]

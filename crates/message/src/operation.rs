@@ -167,6 +167,8 @@ pub enum Access {
     Read,
     /// `FI_REMOTE_WRITE`.
     Write,
+    /// The same, but the target counts: it has to be told when a write is over that went straight to memory.
+    ToldWrite,
 }
 
 /// A place in a peer's registered memory.

@@ -154,7 +154,7 @@ impl PeerMemory for ShmLink {
     ) -> Option<RemoteMemory> {
         let connection = self.connection(peer)?;
         let memory = connection.memory()?;
-        if access == Access::Write && !memory.is_writable() {
+        if access != Access::Read && !memory.is_writable() {
             return None;
         }
         let (ticket, span) = connection.find_region(key, offset, length, access)?;

@@ -20,8 +20,18 @@ const TRIES: usize = 64;
 
 const READ: u64 = 1;
 const WRITE: u64 = 2;
-/// A place without either right is free.
+const TOLD_WRITE: u64 = 4;
+/// A place without any right is free.
 const FREE: u64 = 0;
+
+/// The bit of an access.
+fn right(access: Access) -> u64 {
+    match access {
+        Access::Read => READ,
+        Access::Write => WRITE,
+        Access::ToldWrite => TOLD_WRITE,
+    }
+}
 
 /// One place.
 #[derive(Debug)]
@@ -90,9 +100,9 @@ impl Regions {
         self.window(key).map(|at| &self.places()[at])
     }
 
-    /// Owner: publishes a region, or changes it. `false`: no room, or neither right is given.
-    pub fn publish(&self, key: u64, span: Span, read: bool, write: bool) -> bool {
-        let rights = if read { READ } else { 0 } | if write { WRITE } else { 0 };
+    /// Owner: publishes a region, or changes it. `false`: no room, or no right is given.
+    pub fn publish(&self, key: u64, span: Span, access: &[Access]) -> bool {
+        let rights = access.iter().fold(FREE, |rights, &access| rights | right(access));
         self.withdraw(key);
         let free = self.near(key).find(|place| place.rights.load(Ordering::Relaxed) == FREE);
         match free {
@@ -115,12 +125,11 @@ impl Regions {
 
     /// Anybody: where `length` bytes at `offset` of the region lie, if it is published, has them and grants the access.
     pub fn find(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span)> {
-        let right = if access == Access::Read { READ } else { WRITE };
         let mut regions = self.window(key).filter_map(|at| Some((at, self.places()[at].look()?)));
         let (at, (sequence, region)) = regions.find(|(_, (_, region))| region.key == key && region.rights != FREE)?;
         let inside = offset <= region.span.length && length <= region.span.length - offset;
         let address = region.span.address.checked_add(offset)?;
-        (inside && region.rights & right != 0).then_some((Ticket::new(at, sequence), Span { address, length }))
+        (inside && region.rights & right(access) != 0).then_some((Ticket::new(at, sequence), Span { address, length }))
     }
 
     /// Anybody: whether the region with this ticket is still published as it was.
@@ -195,18 +204,18 @@ mod tests {
     fn a_region_is_found_within_its_bounds_and_rights() {
         let owner = Owner::new();
         let regions = owner.regions();
-        assert!(regions.publish(7, span(0x1000, 100), true, false));
+        assert!(regions.publish(7, span(0x1000, 100), &[Access::Read]));
         assert_eq!(find(&regions, 7, 10, 90, Access::Read), Some(span(0x100a, 90)));
         assert_eq!(find(&regions, 7, 100, 0, Access::Read), Some(span(0x1064, 0)));
         assert_eq!(find(&regions, 7, 10, 91, Access::Read), None, "past its end");
         assert_eq!(find(&regions, 7, u64::MAX, 2, Access::Read), None, "no sum may wrap");
         assert_eq!(find(&regions, 7, 0, 1, Access::Write), None, "not granted");
         assert_eq!(find(&regions, 8, 0, 1, Access::Read), None, "another key");
-        assert!(regions.publish(7, span(0x2000, 5), true, true));
+        assert!(regions.publish(7, span(0x2000, 5), &[Access::Read, Access::Write]));
         assert_eq!(find(&regions, 7, 0, 5, Access::Write), Some(span(0x2000, 5)), "published again");
         regions.withdraw(7);
         assert_eq!(find(&regions, 7, 0, 5, Access::Write), None, "withdrawn");
-        assert!(!regions.publish(9, span(0, 1), false, false), "a region nobody may use is not listed");
+        assert!(!regions.publish(9, span(0, 1), &[]), "a region nobody may use is not listed");
     }
 
     #[test]
@@ -224,7 +233,7 @@ mod tests {
         let mut tickets = Vec::new();
         for round in 0..100 {
             for key in [7, 8] {
-                assert!(regions.publish(key, span(0x1000, 100), true, false));
+                assert!(regions.publish(key, span(0x1000, 100), &[Access::Read]));
                 let ticket = ticket(key);
                 assert!(ticket != 0 && regions.holds(ticket) && !tickets.contains(&ticket), "{round}");
                 tickets.push(ticket);
@@ -240,11 +249,12 @@ mod tests {
     fn a_crowded_table_refuses_and_takes_regions_again() {
         let owner = Owner::new();
         let regions = owner.regions();
-        let taken: Vec<u64> = (0..2000).filter(|key| regions.publish(*key, span(*key, 1), true, true)).collect();
+        let taken: Vec<u64> =
+            (0..2000).filter(|key| regions.publish(*key, span(*key, 1), &[Access::Read, Access::Write])).collect();
         assert!((REGIONS * 3 / 4..=REGIONS).contains(&taken.len()), "{} regions fitted", taken.len());
         assert!(taken.iter().all(|key| find(&regions, *key, 0, 1, Access::Read) == Some(span(*key, 1))));
         taken.iter().for_each(|key| regions.withdraw(*key));
-        assert!((5000..5500).all(|key| regions.publish(key, span(key, 1), true, true)));
+        assert!((5000..5500).all(|key| regions.publish(key, span(key, 1), &[Access::Read, Access::Write])));
     }
 
     #[test]
@@ -269,7 +279,7 @@ mod tests {
             });
             let rounds = if cfg!(miri) { 50 } else { 200_000 };
             for round in 0..rounds {
-                assert!(regions.publish(5, span(1 + round % 2, 1 + round % 2), true, false));
+                assert!(regions.publish(5, span(1 + round % 2, 1 + round % 2), &[Access::Read]));
             }
             stop.store(true, Ordering::Relaxed);
         });

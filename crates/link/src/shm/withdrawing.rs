@@ -25,7 +25,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 use tidegate_flow::PeerId;
-use tidegate_message::Span;
+use tidegate_message::{Access as Right, Span};
 
 /// How long a copy is waited for. The longest takes as long as the system takes to copy a region.
 const WAIT_MOST: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(10) };
@@ -43,8 +43,8 @@ fn copying(table: &Table) -> Vec<(PeerId, Word)> {
 impl ShmLink {
     /// Lets peers find a registered region, so that RMA goes straight to memory. `false`: no room; peers then go by
     /// message.
-    pub fn publish_region(&mut self, key: u64, span: Span, read: bool, write: bool) -> bool {
-        !self.is_forked() && self.regions.publish(key, span, read, write)
+    pub fn publish_region(&mut self, key: u64, span: Span, access: &[Right]) -> bool {
+        !self.is_forked() && self.regions.publish(key, span, access)
     }
 
     /// Withdraws a published region. Peers may still copy to or from it until the copies returned
@@ -135,14 +135,14 @@ mod tests {
     use super::super::tests::{folder, link, write};
     use super::*;
     use tidegate_flow::{Packet, PacketKind};
-    use tidegate_message::{Access as Right, PeerMemory, TransferId, TransferStatus};
+    use tidegate_message::{PeerMemory, TransferId, TransferStatus};
 
     /// An endpoint, and a peer that has connected to it, with a memory of the endpoint that the peer knows.
     fn pair(bytes: &mut [u8]) -> (ShmLink, ShmLink, PeerId) {
         let folder = folder();
         let (mut owner, mut peer) = (link(&folder), link(&folder));
         let span = Span { address: bytes.as_mut_ptr() as u64, length: bytes.len() as u64 };
-        assert!(owner.publish_region(7, span, true, true));
+        assert!(owner.publish_region(7, span, &[Right::Read, Right::Write]));
         let to = peer.peer(&owner.address()).unwrap();
         write(&mut peer, to, &Packet::new(PacketKind::Data, 0, 1)).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
@@ -216,7 +216,11 @@ mod tests {
         assert_eq!(peer.write_peer(TransferId(0), to, &[before], &local, 0), TransferStatus::Done);
         assert_eq!(close_region(&mut owner), Ok(()));
         // The same key again, and another place in the same memory.
-        assert!(owner.publish_region(7, Span { address: bytes.as_ptr() as u64, length: 32 }, true, true));
+        assert!(owner.publish_region(
+            7,
+            Span { address: bytes.as_ptr() as u64, length: 32 },
+            &[Right::Read, Right::Write]
+        ));
         bytes.fill(0);
         assert_eq!(peer.write_peer(TransferId(0), to, &[before], &local, 0), TransferStatus::Unreachable);
         assert_eq!(peer.read_peer(TransferId(0), to, &[before], &mut local, 0), TransferStatus::Unreachable);

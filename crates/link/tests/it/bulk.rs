@@ -21,7 +21,7 @@ fn role_shows_memory() {
     let to = link.peer(&role_address()).unwrap();
     let mut bytes: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
     let span = Span { address: bytes.as_mut_ptr() as u64, length: bytes.len() as u64 };
-    assert!(link.publish_region(5, span, true, true));
+    assert!(link.publish_region(5, span, &[Access::Read, Access::Write]));
     send(&mut link, to, span.address);
     receive(&mut link);
     // SAFETY: `bytes` is alive; a volatile read because another process has changed it behind the compiler's back.
@@ -85,7 +85,7 @@ fn bulk_data_can_be_kept_to_the_mailbox_and_to_bounce_buffers() {
         let config = ShmConfig { bulk: choice, ..folder.config(1) };
         let (mut a, mut b) = (ShmLink::new(config.clone()).unwrap(), ShmLink::new(config).unwrap());
         let mut bytes = [3; 64];
-        b.publish_region(1, Span { address: bytes.as_mut_ptr() as u64, length: 64 }, true, true);
+        b.publish_region(1, Span { address: bytes.as_mut_ptr() as u64, length: 64 }, &[Access::Read, Access::Write]);
         let peer = a.peer(&b.address()).unwrap();
         assert!(!a.capabilities(peer).reaches_memory);
         assert_eq!(a.bulk(), name);

@@ -158,7 +158,7 @@ fn role_has_a_child_that_meddles() {
     let stranger = folder.link(2);
     let to_stranger = link.peer(&stranger.address()).unwrap();
     let word = 0_u64;
-    link.publish_region(7, Span { address: (&raw const word) as u64, length: 8 }, true, true);
+    link.publish_region(7, Span { address: (&raw const word) as u64, length: 8 }, &[Access::Read, Access::Write]);
     link.tell_window(12_345);
     let newcomer = folder.link(1).address();
     let mut copies = Some((link, stranger));

@@ -169,7 +169,7 @@ fn who_lacks_descriptors_loses_no_peer_and_keeps_half_of_them() {
     let folder = Folder::new();
     let mut a = folder.link(1);
     let word = 0_u64;
-    a.publish_region(7, Span { address: (&raw const word) as u64, length: 8 }, true, true);
+    a.publish_region(7, Span { address: (&raw const word) as u64, length: 8 }, &[Access::Read, Access::Write]);
     let process = Process::start("hindrances::role_lacks_descriptors", &folder, a.address());
     assert_eq!(receive(&mut a).1, 1);
     process.join();

@@ -161,12 +161,28 @@ impl<L: Link> Endpoint<L> {
         self.end_losses();
     }
 
-    /// Whether writes and atomics of peers that bring no completion data are reported as well, as
-    /// [`Operation::RemoteWrite`](crate::Operation::RemoteWrite) without data. Only accesses that come by message can
-    /// be reported, so a caller that wants this keeps the link from giving direct access.
+    /// Whether writes of peers that bring no completion data, and atomics without a result, are reported as well, as
+    /// [`Operation::RemoteWrite`](crate::Operation::RemoteWrite) without data. A caller that wants this lets the link
+    /// give no direct access but [`Access::ToldWrite`].
     pub fn count_writes(&mut self, count: bool) {
         self.port.egress.attention.raise();
         self.rma.count_writes(count);
+    }
+
+    /// Whether reads of peers, and atomics with a result, are reported: as
+    /// [`Operation::RemoteRead`](crate::Operation::RemoteRead) and
+    /// [`Operation::RemoteFetch`](crate::Operation::RemoteFetch). A caller that wants this keeps the link from giving
+    /// direct access for reading.
+    pub fn count_reads(&mut self, count: bool) {
+        self.port.egress.attention.raise();
+        self.rma.count_reads(count);
+    }
+
+    /// From now on it is reported what changes the region of this key, until it is deregistered: by any of the
+    /// operations at a target but reads. Direct access is as for [`count_writes`](Self::count_writes).
+    pub fn count_region(&mut self, key: u64) {
+        self.port.egress.attention.raise();
+        self.rma.count_region(key);
     }
 
     /// Submits an operation that starts when all earlier ones to its target have completed; later ones to this target

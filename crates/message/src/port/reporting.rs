@@ -6,7 +6,7 @@ use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::envelope::Envelope;
 use crate::link::{Link, TransferId};
-use crate::operation::{Context, Queue, Space, Target};
+use crate::operation::{Context, Queue, Space};
 use crate::submission::Submission;
 use tidegate_flow::PeerId;
 
@@ -84,8 +84,9 @@ impl<L: Link> Port<L> {
         None
     }
 
-    pub(crate) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {
-        self.ended.push(Completion::remote_write(source, length, data));
+    /// An operation on our memory is complete.
+    pub(crate) fn complete_at_target(&mut self, completion: Completion) {
+        self.ended.push(completion);
     }
 
     /// A peek has found this message.

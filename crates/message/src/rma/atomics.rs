@@ -3,7 +3,8 @@
 
 use super::Rma;
 use super::apply::{AtomicError, AtomicInput, apply};
-use super::operation::RemoteOperation;
+use super::counting::at_target;
+use super::operation::{Regions, RemoteOperation};
 use crate::account::answer_cost;
 use crate::assembly::write_clipped;
 use crate::collections::slab::Key;
@@ -16,7 +17,7 @@ use crate::link::{Buffer, Link};
 use crate::malformed::{Handled, Malformed};
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target};
 use crate::port::Port;
-use crate::wire::{Atomic, Status};
+use crate::wire::{Atomic, Ends, Status};
 use tidegate_flow::PeerId;
 
 /// One message's worth of an atomic.
@@ -28,6 +29,7 @@ struct Part {
     op: AtomicOp,
     wants_result: bool,
     elements: usize,
+    ends: Ends,
 }
 
 impl Part {
@@ -67,7 +69,8 @@ impl<L: Link> Rma<L> {
         let wants_result = destination.is_some();
         let operation =
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
-        let mut operation = operation.with_destination(destination);
+        let mut operation = operation.with_destination(destination).with_regions(Regions::of(&atomic.to));
+        operation.at_target = at_target(atomic.op, wants_result);
         // The answer to the longest part is the dearest.
         let operand_bytes = Self::control_size(port, rooms, first.to, wants_result).operand_bytes();
         let result_bytes = if wants_result { elements.saturating_mul(size).min(operand_bytes) } else { 0 };
@@ -75,17 +78,14 @@ impl<L: Link> Rma<L> {
         port.egress.attention.begin();
         let key = self.operations.begin(operation);
         let mut offset = 0;
-        for &(target, elements) in &atomic.to {
+        for (index, &(target, elements)) in atomic.to.iter().enumerate() {
             let mut left = elements as usize;
             let mut target = target;
             while left > 0 {
-                let part = Part {
-                    offset,
-                    datatype: atomic.datatype,
-                    op: atomic.op,
-                    wants_result,
-                    elements: left.min(operand_bytes / size),
-                };
+                let now = left.min(operand_bytes / size);
+                let ends = if now == left { end_of(&atomic.to[index..]) } else { Ends::Nothing };
+                let AtomicRequest { datatype, op, .. } = atomic;
+                let part = Part { offset, datatype, op, wants_result, elements: now, ends };
                 let input = gather(&atomic.operand, compare.as_ref(), offset, part.bytes(), atomic.op);
                 self.atomic_part(port, rooms, key, target, part, input);
                 offset += part.bytes();
@@ -124,7 +124,7 @@ impl<L: Link> Rma<L> {
             return;
         }
         let cost = self.operations.add_parts(key, 1);
-        let Part { offset, datatype, op, wants_result, elements } = part;
+        let Part { offset, datatype, op, wants_result, elements, ends } = part;
         let head = Atomic {
             operation: key.0,
             position: offset as u32,
@@ -134,6 +134,7 @@ impl<L: Link> Rma<L> {
             op,
             wants_result,
             elements: elements as u16,
+            ends,
         };
         let body = if input.is_empty() { Body::None } else { Body::Owned(input.into_boxed_slice()) };
         self.request(port, rooms, peer, Outgoing::new(head, body, None), key, cost);
@@ -141,13 +142,16 @@ impl<L: Link> Rma<L> {
 
     /// A peer's atomic.
     pub(crate) fn handle_atomic(&mut self, port: &mut Port<L>, from: PeerId, atomic: &Atomic, body: &[u8]) -> Handled {
-        let &Atomic { datatype, op, wants_result, elements, .. } = atomic;
-        let part = Part { offset: 0, datatype, op, wants_result, elements: elements.into() };
+        let &Atomic { datatype, op, wants_result, elements, ends, .. } = atomic;
+        let part = Part { offset: 0, datatype, op, wants_result, elements: elements.into(), ends };
         if part.bytes() > port.limits.control.operand_bytes() {
             return Err(Malformed);
         }
         self.admit_request(port, from, answer_cost(if part.wants_result { part.bytes() } else { 0 }))?;
         let (status, old) = self.apply_atomic(atomic.region, atomic.offset, part, body);
+        if status == Status::Success {
+            self.note_atomic(port, from, atomic, part.bytes());
+        }
         let body = if part.wants_result && !old.is_empty() { Body::Owned(old.into_boxed_slice()) } else { Body::None };
         self.reply(port, from, atomic.operation, status, atomic.position, body);
         Ok(())
@@ -165,6 +169,17 @@ impl<L: Link> Rma<L> {
             Err(AtomicError::Unsupported) => (Status::Unsupported, Vec::new()),
             Err(AtomicError::Length) => (Status::Fault, Vec::new()),
         }
+    }
+}
+
+/// The end that the last part in the first of these places brings. These are the places that are left.
+fn end_of(places: &[(RemoteTarget, u64)]) -> Ends {
+    match places.split_first() {
+        Some(((this, _), later)) if later.iter().any(|(_, elements)| *elements > 0) => {
+            let goes_on = later.iter().any(|(place, elements)| place.key == this.key && *elements > 0);
+            if goes_on { Ends::Nothing } else { Ends::Region }
+        }
+        _ => Ends::Operation,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::counter::Counter;
 use crate::link::{Link, TransferStatus};
 use crate::operation::Target;
 use crate::port::{Ending, Port, TransferOwner};
-use crate::wire::{Status, WriteNotice};
+use crate::wire::Status;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Rma<L> {
@@ -58,28 +58,12 @@ impl<L: Link> Rma<L> {
             (None, Status::Unsupported) => Err(Failure::Unsupported),
             (None, Status::Fault) => Err(Failure::Fault),
         };
-        let counted = operation.changes_target() && (operation.counted || self.counts_own(operation.to));
-        if result.is_ok() && (operation.data.is_some() || counted) {
-            self.notify_target(port, operation.to, operation.length, operation.data);
+        if result.is_ok() {
+            self.tell_target(port, &operation);
         }
         if operation.report || result.is_err() {
             let RemoteOperation { context, operation, length, .. } = operation;
             port.ended.push(Completion::remote(context, operation, length, result));
-        }
-    }
-
-    /// Whether the target is this endpoint and counts writes.
-    fn counts_own(&self, to: Target) -> bool {
-        self.counts_writes && to == Target::Myself
-    }
-
-    /// Tells the target of a write that is complete, with its completion data.
-    fn notify_target(&mut self, port: &mut Port<L>, to: Target, length: usize, data: Option<u64>) {
-        match to {
-            Target::Myself => port.complete_remote_write(Target::Myself, length, data),
-            Target::Peer(peer) => {
-                port.tell(peer, WriteNotice { length: length as u64, data });
-            }
         }
     }
 

@@ -7,27 +7,28 @@
 //! `Reply`. How many may be unanswered is bounded ([`request`]). An operation is complete when all of its parts have
 //! been answered: then its data is in place (delivery complete).
 //!
-//! A target that counts the writes of its peers ([`Endpoint::count_writes`](crate::Endpoint::count_writes)) publishes
-//! no memory for direct writing, and says so in its replies: then the origin ends its operation with a notice, one for
-//! the operation however many pieces it had.
+//! The accesses of peers that a target counts are in `counting`, and how it hears of them in `telling`.
 //!
-//! `request`, `operation`, `region` and `apply` are its parts; each other file says what follows in one of them from
-//! what has happened in another. A write by message is started in `remote` and requested in `requesting`; at the target
-//! it is done in `remote` and answered in `requesting`; `finishing` ends it.
+//! `request`, `operation`, `region`, `counting` and `apply` are its parts; each other file says what follows in one of
+//! them from what has happened in another. A write by message is started in `remote` and requested in `requesting`; at
+//! the target it is done in `remote` and answered in `requesting`; `finishing` ends it.
 
 mod apply;
 mod atomics;
+mod counting;
 mod finishing;
 mod operation;
 mod region;
 mod remote;
 mod request;
 mod requesting;
+mod telling;
 
 use crate::collections::slab::Key;
 use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::operation::Target;
+use counting::Counting;
 use operation::Operations;
 use region::Regions;
 use tidegate_flow::PeerId;
@@ -41,8 +42,7 @@ pub(crate) struct Rma<L: Link> {
     operations: Operations<L::Buffer>,
     regions: Regions<L::Buffer>,
     requests: Requests<L::Buffer>,
-    /// Whether writes of peers are reported that bring no completion data.
-    counts_writes: bool,
+    counting: Counting,
 }
 
 impl<L: Link> Rma<L> {
@@ -53,7 +53,7 @@ impl<L: Link> Rma<L> {
 
     pub(crate) fn new(peers: u32) -> Self {
         let (operations, regions, requests) = (Operations::new(), Regions::new(), Requests::new(peers));
-        Rma { operations, regions, requests, counts_writes: false }
+        Rma { operations, regions, requests, counting: Counting::default() }
     }
 
     /// How many operations of ours are not over.

@@ -5,7 +5,7 @@ use crate::collections::slab::{Key, Slab};
 use crate::completion::Operation;
 use crate::link::Buffer;
 use crate::malformed::Malformed;
-use crate::operation::{Context, Target};
+use crate::operation::{Context, RemoteTarget, Target};
 use crate::wire::{Reply, Status};
 use tidegate_flow::PeerId;
 
@@ -29,8 +29,36 @@ pub(crate) struct RemoteOperation<B> {
     pub(crate) status: Status,
     /// Completion data to send to the target afterwards.
     pub(crate) data: Option<u64>,
-    /// Whether the target wants to hear of the end even without completion data.
+    /// Whether the target counts what its peers do.
     pub(crate) counted: bool,
+    /// Whether a part of it was a direct write that the target has to be told of.
+    pub(crate) must_tell: bool,
+    /// The same as its target calls it.
+    pub(crate) at_target: Operation,
+    /// The regions of its places.
+    pub(crate) regions: Regions,
+}
+
+/// The regions of an operation's places, each once. Mostly there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    pub(crate) first: u64,
+    pub(crate) further: Vec<u64>,
+    /// Whether there are several places, be they in one region.
+    pub(crate) are_several: bool,
+}
+
+impl Regions {
+    pub(crate) fn of(places: &[(RemoteTarget, u64)]) -> Regions {
+        let Some(((first, _), others)) = places.split_first() else { return Regions::default() };
+        let mut regions = Regions { first: first.key, further: Vec::new(), are_several: !others.is_empty() };
+        for (place, _) in others {
+            if place.key != first.key && !regions.further.contains(&place.key) {
+                regions.further.push(place.key);
+            }
+        }
+        regions
+    }
 }
 
 impl<B> RemoteOperation<B> {
@@ -49,6 +77,9 @@ impl<B> RemoteOperation<B> {
             status: Status::Success,
             data: None,
             counted: false,
+            must_tell: false,
+            at_target: if operation == Operation::Read { Operation::RemoteRead } else { Operation::RemoteWrite },
+            regions: Regions::default(),
         }
     }
 
@@ -57,13 +88,9 @@ impl<B> RemoteOperation<B> {
         self
     }
 
-    /// Whether it counts as a write at its target: writes and atomics without result do (`FI_REMOTE_WRITE`).
-    pub(crate) fn changes_target(&self) -> bool {
-        match self.operation {
-            Operation::Write => true,
-            Operation::Atomic => self.destination.is_none(),
-            _ => false,
-        }
+    pub(crate) fn with_regions(mut self, regions: Regions) -> Self {
+        self.regions = regions;
+        self
     }
 }
 
@@ -176,7 +203,14 @@ impl<B: Buffer> Operations<B> {
         self.0.get(key).filter(is_asked).map(|operation| operation.answer_cost).ok_or(Malformed)
     }
 
-    /// Notes from an answer whether the target counts writes.
+    /// A part was a direct write, and the target counts.
+    pub(crate) fn note_told(&mut self, key: Key) {
+        if let Some(operation) = self.0.get_mut(key) {
+            (operation.counted, operation.must_tell) = (true, true);
+        }
+    }
+
+    /// Notes from an answer whether the target counts.
     pub(crate) fn note_reply(&mut self, key: Key, reply: &Reply) {
         if let Some(operation) = self.0.get_mut(key) {
             operation.counted |= reply.is_counted;

@@ -22,7 +22,7 @@ impl<B: Buffer> Regions<B> {
 
     /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first.
     pub(crate) fn register(&mut self, key: u64, buffer: B, access: &[Access]) {
-        let (read, write) = (access.contains(&Access::Read), access.contains(&Access::Write));
+        let (read, write) = (access.contains(&Access::Read), access.iter().any(|access| *access != Access::Read));
         self.0.insert(key, Region { buffer, read, write });
     }
 
@@ -35,7 +35,7 @@ impl<B: Buffer> Regions<B> {
         let region = self.0.get(&key)?;
         let allowed = match access {
             Access::Read => region.read,
-            Access::Write => region.write,
+            Access::Write | Access::ToldWrite => region.write,
         };
         let offset = usize::try_from(offset).ok()?;
         let end = offset.checked_add(length)?;

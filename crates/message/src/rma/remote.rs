@@ -1,7 +1,7 @@
 //! RMA reads and writes: what is submitted, what peers request, and how it ends.
 
 use super::Rma;
-use super::operation::RemoteOperation;
+use super::operation::{Regions, RemoteOperation};
 use super::request::{UnfinishedRead, WriteRest};
 use crate::account::answer_cost;
 use crate::assembly::write_clipped;
@@ -14,7 +14,7 @@ use crate::link::{Buffer, Link, RemoteMemory, TransferId, TransferStatus, copy};
 use crate::malformed::{Handled, Malformed};
 use crate::operation::{Access, ReadRequest, RemoteTarget, Target, WriteRequest};
 use crate::port::{Port, TransferOwner};
-use crate::wire::{Read, Reply, Status, Write, WriteNotice};
+use crate::wire::{Read, Reply, Status, Write};
 use tidegate_flow::PeerId;
 
 /// Where a part of an operation lies: at its target, and in its buffer.
@@ -23,6 +23,8 @@ struct Place {
     target: RemoteTarget,
     offset: usize,
     bytes: usize,
+    /// Of a read: whether it is the last part.
+    is_last: bool,
 }
 
 impl<L: Link> Rma<L> {
@@ -34,12 +36,8 @@ impl<L: Link> Rma<L> {
     /// Ends a registration, and with it the reads of the region.
     pub(crate) fn deregister(&mut self, port: &mut Port<L>, key: u64) {
         self.regions.deregister(key);
+        self.counting.forget_region(key);
         self.deny_reads(port, key);
-    }
-
-    /// Whether writes of peers are reported that bring no completion data.
-    pub(crate) fn count_writes(&mut self, count: bool) {
-        self.counts_writes = count;
     }
 
     /// Starts a write, by message or, if it `may_be_direct`, straight into the target's memory.
@@ -54,14 +52,15 @@ impl<L: Link> Rma<L> {
         port.count(Counter::RmaOperations, 1);
         let Some(&(first, _)) = write.to.first() else { return };
         let length = write.buffer.len();
-        let mut operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
+        let operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
+        let mut operation = operation.with_regions(Regions::of(&write.to));
         operation.data = write.data;
         port.egress.attention.begin();
         let key = self.operations.begin(operation);
         let mut offset = 0;
         for &(target, bytes) in &write.to {
             let bytes = clip(bytes, length - offset);
-            self.write_part(port, rooms, key, &write, Place { target, offset, bytes }, may_be_direct);
+            self.write_part(port, rooms, key, &write, Place { target, offset, bytes, is_last: false }, may_be_direct);
             offset += bytes;
         }
         self.end_part(port, key, Status::Success);
@@ -77,7 +76,7 @@ impl<L: Link> Rma<L> {
         may_be_direct: bool,
     ) {
         let WriteRequest { buffer, inject, .. } = write;
-        let Place { target, offset, bytes } = place;
+        let Place { target, offset, bytes, .. } = place;
         let Target::Peer(peer) = target.to else {
             let found = self.regions.find(target.key, target.offset, bytes, Access::Write);
             let status = if found.is_some() { Status::Success } else { Status::Denied };
@@ -88,12 +87,14 @@ impl<L: Link> Rma<L> {
         };
         // What is injected may change before a transfer ends that goes on after the call.
         let may_be_direct = may_be_direct && (!*inject || port.link.capabilities(peer).is_synchronous);
-        if may_be_direct && let Some(there) = self.direct_memory(port, peer, target, bytes, Access::Write) {
+        if may_be_direct && let Some((there, is_told)) = self.direct_memory_to_write(port, peer, target, bytes) {
             let part = buffer.slice(offset, bytes);
             let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let status = port.link.write_peer(transfer, peer, &[there], &part, 0);
             if self.has_begun(port, key, transfer, status) {
-                return;
+                return if is_told {
+                    self.operations.note_told(key)
+                };
             }
         }
         if self.fail_if_lost(port, key, peer) {
@@ -102,8 +103,10 @@ impl<L: Link> Rma<L> {
         // The rest of a write is a part, and each piece that leaves before the last is another.
         self.operations.add_parts(key, 1);
         let buffer = buffer.slice(offset, bytes);
-        let mut rest =
-            WriteRest { operation: key, region: target.key, offset: target.offset, buffer, position: 0, end: bytes };
+        let (operation, region, offset) = (key, target.key, target.offset);
+        // Of any other write a notice tells the target, which comes behind all of its parts.
+        let is_told = write.data.is_some() || write.to.len() > 1;
+        let mut rest = WriteRest { operation, region, offset, buffer, position: 0, end: bytes, is_told };
         if !*inject {
             return self.request_write(port, rooms, peer, rest);
         }
@@ -130,16 +133,19 @@ impl<L: Link> Rma<L> {
         let length = read.buffer.len();
         let whole = read.buffer.slice(0, length);
         let operation = RemoteOperation::new(first.to, Operation::Read, read.context, read.report, length);
+        let operation = operation.with_regions(Regions::of(&read.from));
         port.egress.attention.begin();
         let key = self.operations.begin(operation.with_destination(Some(whole)));
         let mut buffer = read.buffer;
         if may_be_direct && read.from.len() > 1 && self.read_at_once(port, key, &mut buffer, &read.from) {
             return self.end_part(port, key, Status::Success);
         }
-        let mut offset = 0;
+        let (mut offset, mut left) = (0, read.from.len());
         for &(target, bytes) in &read.from {
             let bytes = clip(bytes, length - offset);
-            self.read_part(port, rooms, key, &mut buffer, Place { target, offset, bytes }, may_be_direct);
+            left -= 1;
+            let is_last = left == 0;
+            self.read_part(port, rooms, key, &mut buffer, Place { target, offset, bytes, is_last }, may_be_direct);
             offset += bytes;
         }
         self.end_part(port, key, Status::Success);
@@ -194,7 +200,7 @@ impl<L: Link> Rma<L> {
         place: Place,
         may_be_direct: bool,
     ) {
-        let Place { target, offset, bytes } = place;
+        let Place { target, offset, bytes, is_last } = place;
         let Target::Peer(peer) = target.to else {
             let found = self.regions.find(target.key, target.offset, bytes, Access::Read);
             let status = if found.is_some() { Status::Success } else { Status::Denied };
@@ -214,9 +220,22 @@ impl<L: Link> Rma<L> {
         }
         self.operations.add_parts(key, 1);
         let (region, place, length) = (target.key, target.offset, bytes as u64);
-        let head = Read { operation: key.0, position: offset as u64, region, offset: place, length };
+        let head = Read { operation: key.0, position: offset as u64, region, offset: place, length, is_last };
         let message = Outgoing::new(head, Body::None, None);
         self.request(port, rooms, peer, message, key, answer_cost(0));
+    }
+
+    /// The same for a write, and whether the target has to be told of it.
+    fn direct_memory_to_write(
+        &mut self,
+        port: &mut Port<L>,
+        peer: PeerId,
+        target: RemoteTarget,
+        bytes: usize,
+    ) -> Option<(RemoteMemory, bool)> {
+        let mut find = |access| self.direct_memory(port, peer, target, bytes, access);
+        let silent = find(Access::Write).map(|there| (there, false));
+        silent.or_else(|| find(Access::ToldWrite).map(|there| (there, true)))
     }
 
     /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
@@ -252,20 +271,16 @@ impl<L: Link> Rma<L> {
         true
     }
 
-    pub(crate) fn handle_write_notice(&mut self, port: &mut Port<L>, from: PeerId, notice: &WriteNotice) -> Handled {
-        if notice.data.is_none() && !self.counts_writes {
-            return Err(Malformed);
-        }
-        port.complete_remote_write(Target::Peer(from), notice.length as usize, notice.data);
-        Ok(())
-    }
-
     /// A piece of a peer's write.
     pub(crate) fn handle_write(&mut self, port: &mut Port<L>, from: PeerId, write: &Write, body: &[u8]) -> Handled {
         self.admit_request(port, from, answer_cost(0))?;
         let status = match self.regions.find(write.region, write.offset, body.len(), Access::Write) {
             Some(mut region) => {
                 write_clipped(&mut region, 0, body);
+                if let Some(length) = write.whole {
+                    let source = Target::Peer(from);
+                    self.note_at_target(port, Operation::RemoteWrite, write.region, source, length as usize);
+                }
                 Status::Success
             }
             None => Status::Denied,
@@ -276,15 +291,20 @@ impl<L: Link> Rma<L> {
 
     /// A peer wants to read.
     pub(crate) fn handle_read(&mut self, port: &mut Port<L>, from: PeerId, read: &Read) -> Handled {
-        let &Read { operation, position, region, offset, length } = read;
+        let &Read { operation, position, region, offset, length, is_last } = read;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         self.admit_request(port, from, answer_cost(0))?;
         match self.regions.find(region, offset, length, Access::Read) {
             Some(_) if length > 0 => {
                 let (at, left) = (position, length as u64);
-                self.begin_read(port, from, UnfinishedRead { operation, region, offset, at, left });
+                self.begin_read(port, from, UnfinishedRead { operation, is_last, region, offset, at, left });
             }
-            Some(_) => self.reply(port, from, operation, Status::Success, 0, Body::None),
+            Some(_) => {
+                if is_last {
+                    self.note_at_target(port, Operation::RemoteRead, region, Target::Peer(from), 0);
+                }
+                self.reply(port, from, operation, Status::Success, 0, Body::None);
+            }
             None => self.reply(port, from, operation, Status::Denied, 0, Body::None),
         }
         Ok(())

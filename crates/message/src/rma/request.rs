@@ -46,6 +46,8 @@ pub(crate) struct WriteRest<B> {
     pub(crate) buffer: B,
     pub(crate) position: usize,
     pub(crate) end: usize,
+    /// Whether a notice tells the target of the write. If not, the last piece does.
+    pub(crate) is_told: bool,
 }
 
 impl<B: Buffer> Request<B> {
@@ -71,8 +73,10 @@ impl<B: Buffer> WriteRest<B> {
     pub(crate) fn next_piece(&mut self, most: usize) -> Outgoing<B> {
         let length = (self.end - self.position).min(most);
         let part = self.buffer.slice(self.position, length);
-        let head = Write { operation: self.operation.0, region: self.region, offset: self.offset };
+        let (operation, region, offset) = (self.operation.0, self.region, self.offset);
         self.position += length;
+        let whole = (self.is_over() && !self.is_told).then_some(self.end as u64);
+        let head = Write { operation, region, offset, whole };
         self.offset = self.offset.saturating_add(length as u64);
         Outgoing::new(head, Body::Borrowed(part), None)
     }
@@ -88,6 +92,8 @@ impl<B: Buffer> WriteRest<B> {
 pub(crate) struct UnfinishedRead {
     /// The reader's name for it.
     pub(crate) operation: u32,
+    /// Whether it is the last part of the reader's operation.
+    pub(crate) is_last: bool,
     pub(crate) region: u64,
     /// Where the next piece lies in the region.
     pub(crate) offset: u64,
@@ -354,7 +360,15 @@ mod tests {
 
     fn write(operation: u32, length: usize) -> Request<Bytes> {
         let buffer = Bytes::new(&vec![1; length]);
-        Request::Write(WriteRest { operation: Key(operation), region: 9, offset: 0, buffer, position: 0, end: length })
+        Request::Write(WriteRest {
+            operation: Key(operation),
+            region: 9,
+            offset: 0,
+            buffer,
+            position: 0,
+            end: length,
+            is_told: false,
+        })
     }
 
     #[test]
@@ -399,7 +413,7 @@ mod tests {
     #[test]
     fn reads_count_until_they_are_through() {
         let mut requests: Requests<Bytes> = Requests::new(2);
-        let read = UnfinishedRead { operation: 1, region: 9, offset: 0, at: 0, left: 100 };
+        let read = UnfinishedRead { operation: 1, is_last: true, region: 9, offset: 0, at: 0, left: 100 };
         assert!(requests.begin_read(A, read) && !requests.begin_read(A, read) && requests.begin_read(B, read));
         let one = requests.pop_read(A).expect("it waits");
         assert_eq!((requests.reads(A), requests.reading_cost(A)), (1, 2 * answer_cost(0)), "its turn counts");

@@ -199,6 +199,7 @@ impl<L: Link> Rma<L> {
         let is_short = read.left <= port.limits.control.piece_bytes() as u64;
         if is_short && port.egress.is_idle(from) && self.requests.reads(from) == 0 {
             let status = self.send_read_piece(port, from, &mut read);
+            self.note_read(port, from, &read, status);
             return self.reply(port, from, read.operation, status, 0, Body::None);
         }
         port.egress.attention.begin();
@@ -235,7 +236,10 @@ impl<L: Link> Rma<L> {
             moved = true;
             match status == Status::Success && read.left > 0 {
                 true => self.requests.return_read(to, read),
-                false => self.end_read(port, to, read.operation, status),
+                false => {
+                    self.note_read(port, to, &read, status);
+                    self.end_read(port, to, read.operation, status);
+                }
             }
         }
         moved
@@ -288,7 +292,7 @@ impl<L: Link> Rma<L> {
         offset: u32,
         body: Body<L::Buffer>,
     ) {
-        let head = Reply { operation, status, is_counted: self.counts_writes, position: offset };
+        let head = Reply { operation, status, is_counted: self.counting.has_begun(), position: offset };
         port.dispatch(to, Outgoing::new(head, body, None), false);
     }
 }

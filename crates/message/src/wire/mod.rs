@@ -36,7 +36,7 @@ pub(crate) use eager::{Carried, Eager};
 pub(crate) use rendezvous::{
     BounceCopied, BouncedPiece, ClearToSend, Finished, Located, Piece, RequestToSend, SPAN_BYTES, Written,
 };
-pub(crate) use rma::{Atomic, Read, ReadData, Reply, Status, Write, WriteNotice};
+pub(crate) use rma::{Atomic, Ends, Read, ReadData, Reply, Status, Write, WriteNotice};
 pub(crate) use sessions::{Asking, End, Granted};
 
 /// Makes an enum of the heads of a group, and perhaps an inner group, which can do what each of them can.
@@ -263,7 +263,9 @@ mod tests {
                 }
                 round_trip(Offer { queue, tag, data, send: 5, length: 9 }.into(), 9);
             }
-            round_trip(WriteNotice { length: 8, data }.into(), 0);
+            for is_further in [false, true] {
+                round_trip(WriteNotice { length: 8, data, region: u64::MAX, is_further }.into(), 0);
+            }
         }
     }
 
@@ -301,9 +303,10 @@ mod tests {
             op: AtomicOp::Read,
             wants_result: true,
             elements: 2,
+            ends: Ends::Operation,
         };
         assert_eq!(Message::from(atomic).emit(0, &mut payload), 32);
-        assert_eq!(payload[..16], [8, 0, 0, 0, 0x87, 10, 2, 0, 0, 0, 0, 0, 4, 0, 0, 0]);
+        assert_eq!(payload[..16], [8, 0, 0, 0, 0x87, 138, 2, 0, 0, 0, 0, 0, 4, 0, 0, 0]);
     }
 
     #[test]

@@ -33,9 +33,12 @@ pub(crate) struct Write {
     /// The target's region, and where in it the piece goes.
     pub(crate) region: u64,
     pub(crate) offset: u64,
+    /// With the last piece of a write that the target may report now, if it counts: the bytes of all pieces.
+    pub(crate) whole: Option<u64>,
 }
 
 impl Head for Write {
+    /// Word: 0, or one more than the bytes of the whole write.
     const FIELDS: usize = 2;
 
     fn kind(&self) -> MessageKind {
@@ -43,14 +46,16 @@ impl Head for Write {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.header(0, self.operation);
+        debug_assert!(self.whole != Some(u64::MAX), "no write is as long");
+        writer.header(self.whole.map_or(0, |bytes| bytes.wrapping_add(1)), self.operation);
         writer.field(self.region);
         writer.field(self.offset);
     }
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(0)?;
-        Some(Write { operation: reader.aux, region: reader.field()?, offset: reader.field()? })
+        let (operation, whole) = (reader.aux, reader.word.checked_sub(1));
+        Some(Write { operation, region: reader.field()?, offset: reader.field()?, whole })
     }
 }
 
@@ -66,9 +71,15 @@ pub(crate) struct Read {
     pub(crate) offset: u64,
     /// Bytes.
     pub(crate) length: u64,
+    /// Whether it is the last part of its operation, at which a target that counts reads counts it.
+    pub(crate) is_last: bool,
 }
 
+/// The bit of a read's word that says whether it is the last part. No buffer is as long that its positions have it.
+const LAST_READ: u64 = 1 << 63;
+
 impl Head for Read {
+    /// Word: position (63 bits), whether it is the last part.
     const FIELDS: usize = 3;
 
     fn kind(&self) -> MessageKind {
@@ -76,7 +87,8 @@ impl Head for Read {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.header(self.position, self.operation);
+        let last = if self.is_last { LAST_READ } else { 0 };
+        writer.header(self.position & !LAST_READ | last, self.operation);
         writer.field(self.region);
         writer.field(self.offset);
         writer.field(self.length);
@@ -84,9 +96,9 @@ impl Head for Read {
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(0)?;
-        let (operation, position) = (reader.aux, reader.word);
+        let (operation, position, is_last) = (reader.aux, reader.word & !LAST_READ, reader.word & LAST_READ != 0);
         let (region, offset, length) = (reader.field()?, reader.field()?, reader.field()?);
-        Some(Read { operation, position, region, offset, length })
+        Some(Read { operation, position, region, offset, length, is_last })
     }
 }
 
@@ -130,10 +142,33 @@ pub(crate) struct Atomic {
     pub(crate) op: AtomicOp,
     pub(crate) wants_result: bool,
     pub(crate) elements: u16,
+    pub(crate) ends: Ends,
+}
+
+/// The end that a part of an atomic brings, for a target that counts. The parts come in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Ends {
+    Nothing = 0,
+    /// The operation is over in this region.
+    Region = 1,
+    /// It is over in all regions.
+    Operation = 2,
+}
+
+impl Ends {
+    fn from_bits(bits: u8) -> Option<Ends> {
+        match bits {
+            0 => Some(Ends::Nothing),
+            1 => Some(Ends::Region),
+            2 => Some(Ends::Operation),
+            _ => None,
+        }
+    }
 }
 
 impl Head for Atomic {
-    /// Word: position (32 bits), type (7), whether a result is wanted, operation (8), elements (16).
+    /// Word: position (32 bits), type (7), whether a result is wanted, operation (6), what ends (2), elements (16).
     const FIELDS: usize = 2;
 
     fn kind(&self) -> MessageKind {
@@ -142,7 +177,8 @@ impl Head for Atomic {
 
     fn emit(&self, writer: &mut Writer<'_>) {
         let result = u64::from(self.wants_result) << 39;
-        let what = (self.datatype as u64) << 32 | result | (self.op as u64) << 40 | u64::from(self.elements) << 48;
+        let op = (self.op as u64) << 40 | (self.ends as u64) << 46;
+        let what = (self.datatype as u64) << 32 | result | op | u64::from(self.elements) << 48;
         writer.header(u64::from(self.position) | what, self.operation);
         writer.field(self.region);
         writer.field(self.offset);
@@ -157,9 +193,10 @@ impl Head for Atomic {
             region: reader.field()?,
             offset: reader.field()?,
             datatype: AtomicType::from_wire((word >> 32) as u8 & 0x7f)?,
-            op: AtomicOp::from_wire((word >> 40) as u8)?,
+            op: AtomicOp::from_wire((word >> 40) as u8 & 0x3f)?,
             wants_result: word >> 39 & 1 != 0,
             elements: (word >> 48) as u16,
+            ends: Ends::from_bits((word >> 46) as u8 & 3)?,
         })
     }
 }
@@ -170,7 +207,7 @@ pub(crate) struct Reply {
     /// The origin's name for the operation.
     pub(crate) operation: u32,
     pub(crate) status: Status,
-    /// The target counts writes, and wants to hear of the end of the operation.
+    /// The target counts what its peers do, and wants to hear of the end of a write in several places.
     pub(crate) is_counted: bool,
     /// Where the result goes in the origin's buffer.
     pub(crate) position: u32,
@@ -199,16 +236,24 @@ impl Head for Reply {
     }
 }
 
-/// An RMA write or an atomic with completion data, or at a target that counts writes, is complete.
+/// An RMA write with completion data, or one in several places at a target that counts, is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteNotice {
     /// Bytes.
     pub(crate) length: u64,
     pub(crate) data: Option<u64>,
+    /// The region that it has changed.
+    pub(crate) region: u64,
+    /// The write has changed another region as well, of which another notice tells, and that one tells of the write.
+    pub(crate) is_further: bool,
 }
 
+/// The bit of a notice's word that says whether it is a further one. No write is as long that its length has it.
+const FURTHER: u64 = 1 << 63;
+
 impl Head for WriteNotice {
-    const FIELDS: usize = 0;
+    /// Word: bytes (63 bits), whether it is a further one.
+    const FIELDS: usize = 1;
 
     fn kind(&self) -> MessageKind {
         MessageKind::WriteNotice
@@ -219,11 +264,14 @@ impl Head for WriteNotice {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.with_data(self.length, self.data, 0);
+        let further = if self.is_further { FURTHER } else { 0 };
+        writer.with_data(self.length & !FURTHER | further, self.data, 0);
+        writer.field(self.region);
     }
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(HAS_DATA | WIDE_DATA)?;
-        Some(WriteNotice { length: reader.word, data: reader.data()? })
+        let (length, is_further) = (reader.word & !FURTHER, reader.word & FURTHER != 0);
+        Some(WriteNotice { length, data: reader.data()?, region: reader.field()?, is_further })
     }
 }

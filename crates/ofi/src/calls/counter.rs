@@ -68,7 +68,7 @@ unsafe extern "C" fn read<R: Recording>(counter: *mut fid_cntr) -> u64 {
     // SAFETY: the handle is an open counter's.
     let counter = unsafe { object::object::<Counter>(counter) };
     R::call(|| counter.poll());
-    counter.successes.load(Relaxed)
+    counter.ended_well()
 }
 
 unsafe extern "C" fn read_errors<R: Recording>(counter: *mut fid_cntr) -> u64 {

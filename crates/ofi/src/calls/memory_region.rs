@@ -5,6 +5,7 @@ use crate::border::errno::{Errno, INVALID, TRY_AGAIN};
 use crate::border::guard::guarded;
 use crate::border::log;
 use crate::border::object::{self, Fid, Object, hand_out, head, operations, share};
+use crate::objects::counter::Counter;
 use crate::objects::domain::Domain;
 use crate::objects::endpoint::Endpoint;
 use crate::objects::region::{Region, key_for};
@@ -46,6 +47,7 @@ struct Request {
     access: u64,
     offset: u64,
     key: u64,
+    flags: u64,
     context: *mut c_void,
 }
 
@@ -59,6 +61,9 @@ unsafe fn register(
     region: *mut *mut fid_mr,
 ) -> c_int {
     guarded(|| {
+        if request.flags & !FI_RMA_EVENT != 0 {
+            return Err(Errno(FI_EBADFLAGS));
+        }
         if request.offset != 0 {
             return Err(INVALID);
         }
@@ -76,7 +81,8 @@ unsafe fn register(
             if key == NO_KEY || regions.contains_key(&key) {
                 return Err(Errno(FI_ENOKEY));
             }
-            regions.insert(key, Region { buffer, access, is_closing: false });
+            let is_counted = request.flags & FI_RMA_EVENT != 0;
+            regions.insert(key, Region { buffer, access, is_counted, is_closing: false });
             register_with_endpoints(&domain, key, entered);
             Ok(0)
         });
@@ -91,13 +97,13 @@ unsafe fn register(
     })
 }
 
-/// Lets all endpoints of the domain know a new region.
+/// Lets all endpoints of the domain know a region, or what has changed of it.
 fn register_with_endpoints(domain: &Domain, key: u64, entered: &mut Entered) {
     for index in 0..domain.state.get(entered).endpoints.len() {
         let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
         let Some(region) = domain.state.get(entered).regions.remove(&key) else { return };
         if let Some(active) = &mut endpoint.state.get(entered).active {
-            region.register(key, &mut active.engine, endpoint.counts_writes());
+            region.register(key, &mut active.engine, endpoint.counts());
         }
         domain.state.get(entered).regions.insert(key, region);
     }
@@ -114,11 +120,8 @@ unsafe extern "C" fn register_one(
     region: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> c_int {
-    if flags != 0 {
-        return -FI_EBADFLAGS;
-    }
     let piece = Piece::new(buffer.cast_mut().cast(), length);
-    let request = Request { access, offset, key: requested_key, context };
+    let request = Request { access, offset, key: requested_key, flags, context };
     // SAFETY: called by the application with an open domain, its own memory and a place for the answer.
     unsafe { register(domain, core::iter::once(piece), buffer as u64, request, region) }
 }
@@ -134,14 +137,14 @@ unsafe extern "C" fn register_many(
     region: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> c_int {
-    if flags != 0 || count == 0 || count > PIECES_MOST {
+    if count == 0 || count > PIECES_MOST {
         return -FI_EINVAL;
     }
     // SAFETY: the application passes `count` pieces.
     let pieces = unsafe { core::slice::from_raw_parts(pieces, count) };
     let start = pieces[0].iov_base as u64;
     let pieces = pieces.iter().map(|piece| Piece::new(piece.iov_base.cast(), piece.iov_len));
-    let request = Request { access, offset, key: requested_key, context };
+    let request = Request { access, offset, key: requested_key, flags, context };
     // SAFETY: called by the application with an open domain, its own memory and a place for the answer.
     unsafe { register(domain, pieces, start, request, region) }
 }
@@ -209,7 +212,9 @@ fn withdraw(region: &MemoryRegion) -> isize {
                     }
                 }
             }
-            domain.state.get(entered).regions.remove(&region.key);
+            let state = domain.state.get(entered);
+            state.regions.remove(&region.key);
+            state.region_counters.remove(&region.key);
             for endpoint in &endpoints {
                 if let Some(active) = &mut endpoint.state.get(entered).active {
                     active.engine.deregister(region.key);
@@ -224,11 +229,39 @@ fn withdraw(region: &MemoryRegion) -> isize {
     }
 }
 
-/// Regions belong to the whole domain, so nothing changes when one is bound to an endpoint of the domain. Counting the
-/// accesses to one region (`FI_RMA_EVENT`) is not offered.
-unsafe extern "C" fn bind(_fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
-    // SAFETY: the application passes an open object.
-    if unsafe { (*other).fclass } == FI_CLASS_EP as usize { 0 } else { -FI_ENOSYS }
+/// `fi_mr_bind`. Regions belong to the whole domain, so nothing changes when one is bound to an endpoint of the domain.
+/// A counter counts what peers change in the region, from now on: Tidegate does not ask for `FI_MR_RMA_EVENT`, so a
+/// region is in use before it is bound, whether or not it was registered with `FI_RMA_EVENT`.
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+    // SAFETY: the application passes open objects; the class tells what the other one is.
+    let (region, class) = unsafe { (share::<MemoryRegion>(fid.cast()), (*other).fclass as u32) };
+    let domain = &region.domain;
+    let outcome = domain.enter(|entered| match class {
+        FI_CLASS_EP => {
+            // SAFETY: as above.
+            let endpoint = unsafe { share::<Endpoint>(other.cast()) };
+            if Arc::ptr_eq(&endpoint.domain, domain) { Ok(0) } else { Err(INVALID) }
+        }
+        FI_CLASS_CNTR => {
+            // SAFETY: as above.
+            let counter = unsafe { share::<Counter>(other.cast()) };
+            if flags != FI_REMOTE_WRITE {
+                return Err(Errno(FI_EBADFLAGS));
+            }
+            let state = domain.state.get(entered);
+            let known = state.regions.get_mut(&region.key).ok_or(INVALID)?;
+            if !Arc::ptr_eq(&counter.domain, domain) || state.region_counters.contains_key(&region.key) {
+                return Err(INVALID);
+            }
+            known.is_counted = true;
+            state.region_counters.insert(region.key, Arc::clone(&counter));
+            *counter.counts_at_regions.get(entered) = true;
+            register_with_endpoints(domain, region.key, entered);
+            Ok(0)
+        }
+        _ => Err(Errno(FI_ENOSYS)),
+    });
+    outcome as c_int
 }
 
 /// Regions are enabled from the start.

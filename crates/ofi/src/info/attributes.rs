@@ -23,16 +23,17 @@ pub const PRIMARY: u64 = KINDS | FI_DIRECTED_RECV;
 /// Capabilities that are there in any case.
 pub const SECONDARY: u64 = FI_MULTI_RECV | FI_SOURCE | FI_FENCE | FI_LOCAL_COMM;
 /// All that is offered.
-pub const CAPABILITIES: u64 = PRIMARY | DIRECTIONS | SECONDARY;
-/// Capabilities that only those applications get that ask for them. Open MPI asks for `FI_REMOTE_COMM` whether or not
-/// its ranks share a host. An address of another host is refused when it is used, with a text that says so.
-pub const ON_DEMAND: u64 = FI_REMOTE_COMM;
+pub const CAPABILITIES: u64 = PRIMARY | DIRECTIONS | SECONDARY | FI_RMA_EVENT;
+/// Capabilities that only those applications get that ask for them, or, of the second, for none. Open MPI asks for
+/// `FI_REMOTE_COMM` whether or not its ranks share a host. An address of another host is refused when it is used, with
+/// a text that says so.
+pub const ON_DEMAND: u64 = FI_REMOTE_COMM | FI_RMA_EVENT;
 /// Capabilities of sending.
 pub const SEND_CAPABILITIES: u64 = KINDS | SENDING | FI_FENCE;
 /// Capabilities of receiving.
-pub const RECEIVE_CAPABILITIES: u64 = KINDS | RECEIVING | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE;
+pub const RECEIVE_CAPABILITIES: u64 = KINDS | RECEIVING | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT;
 /// Capabilities of a domain.
-pub const DOMAIN_CAPABILITIES: u64 = FI_LOCAL_COMM | ON_DEMAND;
+pub const DOMAIN_CAPABILITIES: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 /// Flags that may be an endpoint's default for sending.
 pub const SEND_FLAGS: u64 = FI_INJECT

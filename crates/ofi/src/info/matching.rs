@@ -110,7 +110,7 @@ impl Answer {
         require(hints.cq_data_size <= CQ_DATA_BYTES, "size of completion data", hints.cq_data_size)?;
         require(hints.caps & !DOMAIN_CAPABILITIES == 0, "capabilities of the domain", hints.caps)?;
         // A capability that the domain is to have is one of its endpoints, too.
-        self.caps |= hints.caps & ON_DEMAND;
+        self.caps |= hints.caps & FI_REMOTE_COMM;
         require(hints.auth_key_size == 0, "authorization key", hints.auth_key_size)?;
         let contexts = hints.max_ep_tx_ctx.max(hints.max_ep_rx_ctx);
         require(contexts <= 1, "several contexts per endpoint", contexts)?;
@@ -129,7 +129,12 @@ impl Answer {
 fn granted(asked: u64) -> core::result::Result<u64, Mismatch> {
     let unknown = asked & !(CAPABILITIES | ON_DEMAND);
     require(unknown == 0, "capabilities", format_args!("{unknown:#x}"))?;
-    Ok(expanded(asked))
+    let granted = expanded(asked);
+    if granted & FI_RMA_EVENT != 0 && granted & (FI_REMOTE_READ | FI_REMOTE_WRITE) == 0 {
+        // fi_getinfo(3): one of the two has to be enabled.
+        return Err("it asks for FI_RMA_EVENT and not for FI_REMOTE_READ or FI_REMOTE_WRITE".to_owned());
+    }
+    Ok(granted)
 }
 
 /// The capabilities of an endpoint that one of its directions gets for those that the hints for the direction ask for:
@@ -290,6 +295,27 @@ mod tests {
         assert_eq!(caps(0) & FI_REMOTE_COMM, 0);
         assert_eq!(caps(FI_REMOTE_COMM), CAPABILITIES | FI_REMOTE_COMM);
         assert_eq!(caps(FI_TAGGED | FI_REMOTE_COMM) & FI_REMOTE_COMM, FI_REMOTE_COMM);
+    }
+
+    #[test]
+    fn events_of_remote_accesses_are_promised_to_who_asks_and_may_be_accessed() {
+        let caps = |asked| answer(|info| info.caps = asked).map(|answer| answer.caps);
+        assert_eq!(caps(FI_RMA).unwrap() & FI_RMA_EVENT, 0);
+        for asked in [FI_RMA, FI_ATOMIC, FI_RMA | FI_REMOTE_WRITE, FI_ATOMIC | FI_REMOTE_READ] {
+            assert_eq!(caps(asked | FI_RMA_EVENT).unwrap() & FI_RMA_EVENT, FI_RMA_EVENT);
+        }
+        for asked in [FI_TAGGED, FI_RMA | FI_WRITE] {
+            assert!(caps(asked | FI_RMA_EVENT).unwrap_err().contains("FI_RMA_EVENT"));
+        }
+        // Sandia OpenSHMEM 1.5.3 asks for this, with its default options.
+        let sandia = answer(|info| {
+            info.caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT;
+            domain(info).data_progress = FI_PROGRESS_MANUAL;
+            (domain(info).resource_mgmt, domain(info).mr_key_size) = (FI_RM_ENABLED, 1);
+            (send(info).op_flags, send(info).inject_size) = (FI_DELIVERY_COMPLETE, 16);
+        });
+        let sandia = sandia.unwrap();
+        assert_eq!((sandia.caps & FI_RMA_EVENT, sandia.receive_caps & FI_RMA_EVENT), (FI_RMA_EVENT, FI_RMA_EVENT));
     }
 
     #[test]

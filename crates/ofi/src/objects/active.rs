@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use tidegate_link::fabric::Contact;
 use tidegate_link::stats::{Rows, WaitRow};
 use tidegate_link::{Address, Claim};
-use tidegate_message::{Completion, Context, Open, Operation, PeerId, Pressure, Target};
+use tidegate_message::{Completion, Context, Open, PeerId, Pressure, Target};
 
 /// The message layer over shared memory and, where there is one, the network.
 pub type Engine = tidegate_message::Endpoint<Links>;
@@ -196,7 +196,7 @@ impl Active {
     #[cold]
     pub fn special_event(&mut self, completion: &Completion) -> Event {
         let ticket = self.tickets.get(completion.context);
-        let Some(ticket) = ticket.filter(|_| completion.operation != Operation::RemoteWrite) else {
+        let Some(ticket) = ticket.filter(|_| !completion.operation.is_at_target()) else {
             let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             entry.completion.len = completion.length;
             entry.completion.data = completion.data.unwrap_or(0);

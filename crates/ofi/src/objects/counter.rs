@@ -4,8 +4,9 @@ use crate::border::bindings::*;
 use crate::border::object::{Fid, Object};
 use crate::objects::domain::Domain;
 use crate::objects::endpoint::Endpoint;
-use crate::threads::domain_lock::Guarded;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::threads::domain_lock::{Entered, Guarded};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::Arc;
 
 /// A counter.
@@ -20,6 +21,8 @@ pub struct Counter {
     pub errors: AtomicU64,
     /// Endpoints that count here.
     pub endpoints: Guarded<Vec<Arc<Endpoint>>>,
+    /// Whether it counts at regions, which peers reach through any endpoint of the domain.
+    pub counts_at_regions: Guarded<bool>,
 }
 
 // SAFETY: `repr(C)`, and the C struct comes first.
@@ -31,13 +34,28 @@ impl Counter {
     /// A counter at zero.
     pub fn new(fid: fid_cntr, domain: Arc<Domain>) -> Counter {
         let (successes, errors) = (AtomicU64::new(0), AtomicU64::new(0));
-        Counter { fid: Fid::new(fid), domain, successes, errors, endpoints: Guarded::new(Vec::new()) }
+        let (endpoints, counts_at_regions) = (Guarded::new(Vec::new()), Guarded::new(false));
+        Counter { fid: Fid::new(fid), domain, successes, errors, endpoints, counts_at_regions }
     }
 
-    /// One more operation has ended.
+    /// One more operation has ended. Its data is there for who sees the count.
     #[inline]
     pub fn count(&self, succeeded: bool) {
         let counter = if succeeded { &self.successes } else { &self.errors };
-        counter.fetch_add(1, Relaxed);
+        counter.fetch_add(1, Release);
+    }
+
+    /// How many operations have ended well.
+    #[inline]
+    pub fn ended_well(&self) -> u64 {
+        self.successes.load(Acquire)
+    }
+
+    /// The endpoint at this place among those whose operations it counts.
+    pub fn endpoint(&self, index: usize, entered: &mut Entered) -> Option<Arc<Endpoint>> {
+        match *self.counts_at_regions.get(entered) {
+            true => self.domain.state.get(entered).endpoints.get(index).map(Arc::clone),
+            false => self.endpoints.get(entered).get(index).map(Arc::clone),
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::border::guard;
 use crate::border::log;
 use crate::border::misuse;
 use crate::border::object::{Fid, Object};
+use crate::objects::counter::Counter;
 use crate::objects::endpoint::Endpoint;
 use crate::objects::fabric::Fabric;
 use crate::objects::region::Regions;
@@ -15,6 +16,7 @@ use crate::threads::background;
 use crate::threads::domain_lock::{DomainLock, Entered, Guarded, Refusal};
 use crate::threads::poll_backoff::Policy;
 use crate::threads::progress_thread::ProgressThread;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_link::Maker;
 
@@ -45,6 +47,8 @@ pub struct State {
     pub endpoints: Vec<Arc<Endpoint>>,
     /// Registered memory.
     pub regions: Regions,
+    /// By key of a region, the counter that is bound to it.
+    pub region_counters: HashMap<u64, Arc<Counter>>,
 }
 
 // SAFETY: `repr(C)`, and the C struct comes first.

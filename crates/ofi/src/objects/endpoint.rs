@@ -8,6 +8,7 @@ use crate::objects::active::Active;
 use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::counter::Counter;
 use crate::objects::domain::Domain;
+use crate::objects::region::Counts;
 use crate::operations::operation::EventKind;
 use crate::threads::domain_lock::Guarded;
 use crate::threads::wait::Wait;
@@ -126,9 +127,10 @@ impl Endpoint {
         self.caps & FI_DIRECTED_RECV != 0
     }
 
-    /// Whether a counter counts the writes of peers (`FI_REMOTE_WRITE`).
-    pub fn counts_writes(&self) -> bool {
-        self.counters[EventKind::RemoteWrite as usize].get().is_some()
+    /// Which accesses of peers have a counter.
+    pub fn counts(&self) -> Counts {
+        let counts = |kind: EventKind| self.counters[kind as usize].get().is_some();
+        Counts { reads: counts(EventKind::RemoteRead), writes: counts(EventKind::RemoteWrite) }
     }
 
     /// Those of its queues whose readers can sleep.
@@ -156,7 +158,7 @@ impl Endpoint {
     /// Where completions of this kind go.
     #[inline]
     pub fn queue_for(&self, kind: EventKind) -> Option<&QueueBinding> {
-        let receives = matches!(kind, EventKind::Receive | EventKind::RemoteWrite);
+        let receives = matches!(kind, EventKind::Receive | EventKind::RemoteWrite | EventKind::RemoteRead);
         if receives { self.receive_queue.get() } else { self.send_queue.get() }
     }
 }

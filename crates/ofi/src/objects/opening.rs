@@ -31,7 +31,7 @@ use tidegate_message::{EndpointConfig, EndpointError};
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
 /// The flags by which counters are bound, in the order of [`EventKind`].
-const EVENT_FLAGS: [u64; EventKind::COUNT] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE];
+const EVENT_FLAGS: [u64; EventKind::COUNT] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE, FI_REMOTE_READ];
 
 impl Endpoint {
     /// Creates the mailbox, and the message layer over it, unless they are there.
@@ -206,9 +206,11 @@ impl Endpoint {
     fn register_regions(&self, entered: &mut Entered) {
         let regions = core::mem::take(&mut self.domain.state.get(entered).regions);
         if let Some(active) = &mut self.state.get(entered).active {
-            active.engine.count_writes(self.counts_writes());
+            let counts = self.counts();
+            active.engine.count_writes(counts.writes);
+            active.engine.count_reads(counts.reads);
             for (key, region) in &regions {
-                region.register(*key, &mut active.engine, self.counts_writes());
+                region.register(*key, &mut active.engine, counts);
             }
         }
         self.domain.state.get(entered).regions = regions;
@@ -272,7 +274,6 @@ impl Endpoint {
             return Err(INVALID);
         }
         if flags & !EVENT_FLAGS.iter().fold(0, |all, flag| all | flag) != 0 {
-            // We do not notice when peers read our memory (`FI_REMOTE_READ`, `FI_RMA_EVENT`).
             return Err(Errno(FI_ENOSYS));
         }
         for (flag, place) in EVENT_FLAGS.iter().zip(&self.counters) {
@@ -281,9 +282,8 @@ impl Endpoint {
             }
         }
         self.join(counter.endpoints.get(entered));
-        if flags & FI_REMOTE_WRITE != 0 {
-            // If `fi_getname` has activated the endpoint before, its regions are published already, for writes that
-            // nobody counts.
+        if flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
+            // If the endpoint communicates already, its regions are published for accesses that are not counted.
             self.register_regions(entered);
         }
         Ok(0)

@@ -85,7 +85,7 @@ impl PendingOperations {
     /// [`Active::special_event`](crate::objects::active::Active::special_event)), and nothing has changed.
     #[inline(always)]
     pub fn event(&mut self, completion: &Completion) -> Option<Event> {
-        if completion.operation == Operation::RemoteWrite {
+        if completion.operation.is_at_target() {
             return None;
         }
         let ticket = self.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));

@@ -16,30 +16,52 @@ use tidegate_message::{Access, Buffer};
 /// All regions of a domain, by key.
 pub type Regions = HashMap<u64, Region>;
 
+/// The accesses of peers that an endpoint counts, whichever region they are to.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    /// Reads (`FI_REMOTE_READ`).
+    pub reads: bool,
+    /// Writes (`FI_REMOTE_WRITE`).
+    pub writes: bool,
+}
+
 /// What an endpoint needs to know of a region.
 pub struct Region {
     /// Its memory.
     pub buffer: IoBuffer,
     /// What peers may do with it.
     pub access: Vec<Access>,
+    /// Whether the changes that peers make to it are to be counted: a counter is bound to it (the domain has them), or
+    /// the application has said that it will bind one.
+    pub is_counted: bool,
     /// The application closes it, which may take a while: no further endpoint lets peers reach it.
     pub is_closing: bool,
 }
 
 impl Region {
-    /// Lets peers of this endpoint reach the region: by message, and directly where the link can do that. Writes that
-    /// are to be counted have to come by message, because the target does not see direct ones.
-    pub fn register(&self, key: u64, engine: &mut Engine, counts_writes: bool) {
+    /// Lets peers of this endpoint reach the region: by message, and directly where the link can do that. Of direct
+    /// writes that are counted their origins tell us; reads that are counted have to come by message.
+    pub fn register(&self, key: u64, engine: &mut Engine, counts: Counts) {
         if self.is_closing {
             return;
         }
         let mut spans = self.buffer.spans();
         if let (Some(span), None) = (spans.next(), spans.next()) {
             let grants = |access| self.access.contains(&access);
-            let (read, write) = (grants(Access::Read), grants(Access::Write) && !counts_writes);
-            engine.link_mut().first().publish_region(key, span, read, write);
+            let mut direct = Vec::with_capacity(2);
+            if grants(Access::Read) && !counts.reads {
+                direct.push(Access::Read);
+            }
+            if grants(Access::Write) {
+                let is_told = counts.writes || self.is_counted;
+                direct.push(if is_told { Access::ToldWrite } else { Access::Write });
+            }
+            engine.link_mut().first().publish_region(key, span, &direct);
         }
         engine.register(key, self.buffer.slice(0, self.buffer.len()), &self.access);
+        if self.is_counted {
+            engine.count_region(key);
+        }
     }
 }
 

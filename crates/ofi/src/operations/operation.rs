@@ -23,11 +23,13 @@ pub enum EventKind {
     Read,
     /// A write of a peer to our memory, or an atomic without result.
     RemoteWrite,
+    /// A read of a peer from our memory, or an atomic with result.
+    RemoteRead,
 }
 
 impl EventKind {
     /// How many kinds there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 }
 
 /// Where the flags of a call come from.

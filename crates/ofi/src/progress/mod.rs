@@ -281,7 +281,7 @@ impl Endpoint {
         while let Some(active) = &mut self.state.get(entered).active {
             let Some(completion) = active.engine.poll_completion() else { return };
             let ticket = active.tickets.get(completion.context);
-            if completion.operation == Operation::RemoteWrite || ticket.is_some_and(|it| it.kind & FI_MULTI_RECV != 0) {
+            if completion.operation.is_at_target() || ticket.is_some_and(|it| it.kind & FI_MULTI_RECV != 0) {
                 continue;
             }
             self.report_other(completion, entered);
@@ -364,6 +364,12 @@ impl Endpoint {
         if completion.result.is_err() {
             return self.report_failure(completion, entered);
         }
+        if completion.operation.is_at_target() {
+            self.count_at_target(&completion, entered);
+            if completion.data.is_none() {
+                return;
+            }
+        }
         let Some(active) = &mut self.state.get(entered).active else { return };
         let number = active.note_end(&completion);
         let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
@@ -374,6 +380,27 @@ impl Endpoint {
             }
         }
         self.report_event(event, completion.source, entered);
+    }
+
+    /// A peer has done something to our memory: counts it where the region counts, and, unless it is reported to the
+    /// queue as well (`report_event`), at the endpoint. A counter that is bound to both counts once.
+    fn count_at_target(&self, completion: &Completion, entered: &mut Entered) {
+        let (kind, changes) = match completion.operation {
+            Operation::RemoteWrite => (Some(EventKind::RemoteWrite), true),
+            Operation::RemoteFetch => (Some(EventKind::RemoteRead), true),
+            Operation::RemoteRead => (Some(EventKind::RemoteRead), false),
+            _ => (None, true),
+        };
+        let own = kind.and_then(|kind| self.counters[kind as usize].get());
+        let bound = &self.domain.state.get(entered).region_counters;
+        if let Some(counter) = bound.get(&(completion.context.0 as u64)).filter(|_| changes)
+            && !own.is_some_and(|own| Arc::ptr_eq(own, counter))
+        {
+            counter.count(true);
+        }
+        if let Some(own) = own.filter(|_| completion.data.is_none()) {
+            own.count(true);
+        }
     }
 
     #[inline(always)]
@@ -427,7 +454,9 @@ impl Endpoint {
         {
             // From now on also operations are refused that would report nothing but an error.
             match kind {
-                EventKind::Receive | EventKind::RemoteWrite => active.engine.refuse_receives(true),
+                EventKind::Receive | EventKind::RemoteWrite | EventKind::RemoteRead => {
+                    active.engine.refuse_receives(true)
+                }
                 EventKind::Send | EventKind::Write | EventKind::Read => active.engine.refuse_sends(true),
             }
         }

@@ -289,10 +289,10 @@ impl Counter {
         if self.domain.always_progresses() {
             return self.domain.progress_all(entered);
         }
-        let mut moved = false;
-        for index in 0..self.endpoints.get(entered).len() {
-            let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
+        let (mut moved, mut index) = (false, 0);
+        while let Some(endpoint) = self.endpoint(index, entered) {
             moved |= endpoint.progress(entered);
+            index += 1;
         }
         moved
     }
@@ -307,8 +307,9 @@ impl Counter {
         if self.progress(entered) {
             return Ok(0);
         }
-        let count = self.endpoints.get(entered).len();
-        match idle_each(count, |index| Arc::clone(&self.endpoints.get(entered)[index]).idle(entered)) {
+        let count = (0..).take_while(|&index| self.endpoint(index, entered).is_some()).count();
+        let idle = |index| self.endpoint(index, entered).map_or(Idle::Spin, |endpoint| endpoint.idle(entered));
+        match idle_each(count, idle) {
             Idle::Yield => Err(YIELD),
             Idle::Arrived | Idle::Spin => Ok(0),
         }
@@ -320,14 +321,14 @@ impl Counter {
         let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
         let errors = self.errors.load(Relaxed);
         loop {
-            let outcome = self.domain.enter_and_yield(|entered| match self.successes.load(Relaxed) >= threshold {
+            let outcome = self.domain.enter_and_yield(|entered| match self.ended_well() >= threshold {
                 true => Ok(self.progress(entered).into()),
                 false => self.poll_progress(entered),
             });
             if outcome < 0 && outcome != TRY_AGAIN.code() {
                 return Err(Errno(-outcome as c_int));
             }
-            if self.successes.load(Relaxed) >= threshold {
+            if self.ended_well() >= threshold {
                 return Ok(0);
             }
             if self.errors.load(Relaxed) != errors {

@@ -6,7 +6,7 @@ use super::process;
 use super::recorder::Start;
 use std::collections::VecDeque;
 use tidegate_link::Address;
-use tidegate_message::{Completion, Context, Failure, Operation, PeerId, Space, Target};
+use tidegate_message::{Completion, Context, Failure, PeerId, Space, Target};
 
 /// What an application starts, as `submit` describes it.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ impl Operations {
     /// An operation is over, or a buffer has one more message. Returns its number, if the application's hearing of it
     /// is to be recorded.
     pub fn end(&mut self, completion: &Completion, book: &impl Book) -> Option<u64> {
-        if completion.operation == Operation::RemoteWrite {
+        if completion.operation.is_at_target() {
             return None;
         }
         let (number, role) = *self.by_ticket.get(completion.context.0)?;

@@ -122,6 +122,12 @@ fn remote_memory_without_direct_access() {
 }
 
 #[test]
+fn events_of_remote_accesses_are_counted_where_a_counter_is_bound() {
+    run("events", &[]);
+    run("events", &[("FI_TIDEGATE_BULK", "mailbox"), ("FI_TIDEGATE_SLOTS", "4"), ("FI_TIDEGATE_CREDIT_SLOTS", "1")]);
+}
+
+#[test]
 fn peeks_in_vain_give_the_processor_away() {
     run("peeking", &[("FI_TIDEGATE_SPIN", "8")]);
 }
@@ -256,6 +262,7 @@ fn between_hosts_the_first_message_completes_though_nobody_receives_it() {
 #[test]
 fn between_hosts_remote_memory_is_read_written_and_counted() {
     run_apart("remote", &[]);
+    run_apart("events", &[]);
 }
 
 #[test]

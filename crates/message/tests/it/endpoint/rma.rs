@@ -4,6 +4,8 @@ use crate::support::{Memory, Setup, World, pattern};
 use tidegate_message::{Access, AtomicOp, AtomicType, Counter, Failure, Operation};
 
 const BOTH: [Access; 2] = [Access::Read, Access::Write];
+/// Of a target that counts writes.
+const TOLD: [Access; 2] = [Access::Read, Access::ToldWrite];
 const SIZES: [usize; 7] = [0, 1, 24, 56, 97, 2500, 30_000];
 
 #[test]
@@ -196,11 +198,10 @@ fn everybody_reads_and_writes_everybody_at_once() {
 
 #[test]
 fn who_counts_writes_hears_once_of_each_that_succeeded() {
-    let by_message = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced);
-    for setup in Setup::all(2, 69).filter(by_message) {
+    for setup in Setup::all(2, 69) {
         let mut world = setup.build();
         world.endpoint(1).count_writes(true);
-        world.register(1, 9, &[0; 9000], &BOTH);
+        world.register(1, 9, &[0; 9000], &TOLD);
         let place = |world: &World, offset, length| (world.place(0, 1, 9, offset), length);
         let heard =
             |world: &World| world.remote_writes(1).iter().map(|told| (told.data, told.length)).collect::<Vec<_>>();
@@ -226,5 +227,79 @@ fn who_counts_writes_hears_once_of_each_that_succeeded() {
         world.settle();
         assert_eq!(heard(&world)[3..], [(None, 3)], "its own as well: {world}");
         assert!(world.remote_writes(0).is_empty(), "who does not count hears nothing: {world}");
+    }
+}
+
+/// The operations on its memory that an endpoint was told of, each with the key of the region.
+fn heard(world: &World, node: usize) -> Vec<(Operation, u64)> {
+    world.remote_writes(node).iter().map(|told| (told.operation, told.context.0 as u64)).collect()
+}
+
+#[test]
+fn who_counts_the_changes_of_one_region_hears_of_those_alone() {
+    use Operation::{RemoteChange, RemoteFetch, RemoteWrite};
+    for setup in Setup::all(2, 70) {
+        for origin in [0, 1] {
+            let mut world = setup.build();
+            world.register(1, 8, &[0; 9000], &BOTH);
+            world.register(1, 9, &[0; 9000], &TOLD);
+            world.endpoint(1).count_region(9);
+            let place = |world: &World, key, length| (world.place(origin, 1, key, 0), length);
+            let (other, counted) = (place(&world, 8, 5000), place(&world, 9, 5000));
+            world.write(origin, vec![other], &pattern(1, 5000), None);
+            world.read(origin, vec![counted]);
+            world.settle();
+            assert_eq!(heard(&world, 1), [], "{world}");
+            world.write(origin, vec![counted], &pattern(1, 5000), None);
+            world.settle();
+            assert_eq!(heard(&world, 1), [(RemoteWrite, 9)], "once, however many pieces: {world}");
+            world.write(origin, vec![other, counted, counted], &pattern(1, 15000), None);
+            world.settle();
+            assert_eq!(heard(&world, 1)[1..], [(RemoteChange, 9)], "the other region is not counted: {world}");
+            let to = vec![place(&world, 9, 2), place(&world, 8, 1), place(&world, 9, 600)];
+            world.atomic(origin, to.clone(), AtomicType::Uint64, AtomicOp::Sum, &[1; 603 * 8]);
+            world.settle();
+            assert_eq!(heard(&world, 1)[2..], [(RemoteWrite, 9)], "as many messages as it takes: {world}");
+            world.fetch_atomic(origin, to.clone(), AtomicType::Uint64, AtomicOp::Sum, &[1; 603 * 8], None);
+            world.settle();
+            assert_eq!(heard(&world, 1)[3..], [(RemoteFetch, 9)], "{world}");
+            world.fetch_atomic(origin, to, AtomicType::Uint64, AtomicOp::Read, &[], None);
+            world.settle();
+            world.deregister(1, 9);
+            world.register(1, 9, &[0; 9000], &BOTH);
+            world.write(origin, vec![counted], &pattern(1, 5000), None);
+            world.settle();
+            assert_eq!(heard(&world, 1).len(), 4, "it is another region of that key: {world}");
+        }
+    }
+}
+
+#[test]
+fn who_counts_reads_hears_once_of_each_and_of_atomics_with_a_result() {
+    use Operation::{RemoteFetch, RemoteRead};
+    for setup in Setup::all(2, 71).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced)) {
+        for origin in [0, 1] {
+            let mut world = setup.build();
+            world.register(1, 9, &[0; 9000], &BOTH);
+            world.endpoint(1).count_reads(true);
+            let place = |world: &World, length| (world.place(origin, 1, 9, 0), length);
+            let parts = [place(&world, 9000), place(&world, 1), place(&world, 40)];
+            for lengths in [&parts[..], &parts[1..2], &[place(&world, 0)]] {
+                world.read(origin, lengths.to_vec());
+            }
+            world.settle();
+            assert_eq!(heard(&world, 1), [(RemoteRead, 9); 3], "{world}");
+            let to = vec![place(&world, 2)];
+            world.fetch_atomic(origin, to.clone(), AtomicType::Uint64, AtomicOp::Sum, &[1; 16], None);
+            world.settle();
+            world.fetch_atomic(origin, to.clone(), AtomicType::Uint64, AtomicOp::Read, &[], None);
+            world.settle();
+            assert_eq!(heard(&world, 1)[3..], [(RemoteFetch, 9), (RemoteRead, 9)], "{world}");
+            world.write(origin, vec![place(&world, 9)], &[1; 9], None);
+            world.atomic(origin, to, AtomicType::Uint64, AtomicOp::Sum, &[1; 16]);
+            world.read(origin, vec![place(&world, 9001)]);
+            world.settle();
+            assert_eq!(heard(&world, 1).len(), 5, "writes and refused reads do not count: {world}");
+        }
     }
 }

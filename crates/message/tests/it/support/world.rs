@@ -10,9 +10,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 use tidegate_message::flow::{Config, Packet, SchemeName};
-use tidegate_message::{
-    Buffer, Completion, Counter, Endpoint, EndpointConfig, Instant, Link, Operation, PeerId, Target,
-};
+use tidegate_message::{Buffer, Completion, Counter, Endpoint, EndpointConfig, Instant, Link, PeerId, Target};
 
 /// Steps after which a run that still moves is taken for one that never ends.
 const MOST_STEPS: usize = 3_000_000;
@@ -372,7 +370,7 @@ impl World {
     }
 
     fn complete(&mut self, node: usize, completion: Completion) {
-        if completion.operation == Operation::RemoteWrite {
+        if completion.operation.is_at_target() {
             self.remote_writes.push((node, completion));
             return;
         }
