@@ -106,6 +106,11 @@ impl Series {
         self.count += 1;
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Whether they are enough, and last long enough, to be believed.
     pub fn proves(&self, now: Instant, least: Duration) -> bool {
         self.count >= ANSWERS_LEAST && now.since(self.since) >= least

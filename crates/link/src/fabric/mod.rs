@@ -13,6 +13,7 @@
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `reachability_probe` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
+//! | `unsendable` | a batch that alone is refused |
 //! | `watch` | the same where the network below tells nothing of processes that have ended |
 //! | `former` | peers that have no place any more, and stay lost |
 //! | `departing` | the network's names for peers that have no place any more |
@@ -69,6 +70,7 @@ mod testing;
 mod tests;
 #[cfg(test)]
 mod trouble_tests;
+mod unsendable;
 mod watch;
 #[cfg(test)]
 mod watch_tests;

@@ -8,6 +8,7 @@ use super::loading::Loading;
 use super::network::{Network, Route};
 use super::slots::Speculating;
 use super::stream::{ACKNOWLEDGED_BYTES, Inbox, Outbox, UNACKNOWLEDGED};
+use super::unsendable::Unsendable;
 use super::watch::Watch;
 use super::wire::{Kind, PACKETS_PER_BATCH, Receipt};
 use std::net::SocketAddr;
@@ -117,6 +118,8 @@ pub struct Peer {
     pub probe: Probe,
     /// Nothing can be sent to it.
     pub trouble: Option<Trouble>,
+    /// A batch for it that the network refuses, and nothing else.
+    pub unsendable: Unsendable,
     /// Whether its process is there, where the network below tells nothing of that.
     pub watch: Watch,
     /// We know its host, or have asked it.
@@ -151,6 +154,7 @@ impl Peer {
             is_queued: false,
             probe: Probe::default(),
             trouble: None,
+            unsendable: Unsendable::default(),
             watch: Watch::default(),
             is_host_met: false,
             is_late: false,

@@ -2,6 +2,7 @@
 
 use super::admission;
 use super::greeting::Greeting;
+use super::liveness::FAILED_FOR;
 use super::network::{Network, NetworkEvent, Route, Sending, Token};
 use super::notices::NO_PLACE;
 use super::peer::{OUTSTANDING_MOST, Peer, Phase, Unacknowledged};
@@ -273,6 +274,7 @@ impl Protocol {
                 Sending::Taken => {
                     self.counts.sent += 1;
                     self.counts.resent += u64::from(is_again(peer, item));
+                    peer.unsendable.handle_taken(number(item));
                     handle_taken(peer, item, now);
                 }
                 Sending::NoBuffer => return Outcome::NoBuffer,
@@ -281,6 +283,13 @@ impl Protocol {
                     return Outcome::Late;
                 }
                 Sending::Failed(why) => {
+                    if let Some(sequence) = number(item).filter(|it| peer.unsendable.handle_refusal(*it, now)) {
+                        let why =
+                            format!("sending to it failed for {} s: batch {sequence}: {why}", FAILED_FOR.as_secs());
+                        self.reachability.stop(place);
+                        self.end(place, false, &why);
+                        return Outcome::Done;
+                    }
                     peer.handle_failure(now, Some(why));
                     return Outcome::Late;
                 }
@@ -299,6 +308,14 @@ impl Protocol {
         let refused = self.refused.front().map(|(at, _)| *at);
         let holder = self.holder.map(|holder| holder.until);
         [retry, late, acknowledgement, look, read, refused, holder].into_iter().flatten().min()
+    }
+}
+
+/// The number of a batch of packets.
+fn number(item: Item) -> Option<u64> {
+    match item {
+        Item::Packets(sequence) => Some(sequence),
+        Item::Control(..) => None,
     }
 }
 

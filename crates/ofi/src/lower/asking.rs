@@ -407,6 +407,8 @@ pub fn ask(loader: &'static Loader, provider: Option<&str>, reads: bool) -> Vec<
         next = NonNull::new(unsafe { core::mem::replace(&mut (*info.as_ptr()).next, core::ptr::null_mut()) });
         offers.push(Offer { info, loader });
     }
-    offers.retain(|offer| !offer.has_prefix());
+    // Registrations of buffers for as long as the endpoint uses them, which end before it, are none.
+    let is_possible = |mode| mode & FI_MR_LOCAL == 0 || mode & FI_MR_ENDPOINT == 0;
+    offers.retain(|offer| !offer.has_prefix() && is_possible(offer.parts().1.mr_mode));
     offers
 }

@@ -13,7 +13,7 @@ use super::receives::Receives;
 use super::sending::{Below, Sends};
 use super::squeezing::Squeezing;
 use super::wants::Wants;
-use super::watched_port::{WatchedPort, address_of_this_host};
+use super::watched_port::WatchedPort;
 use crate::addressing::host;
 use crate::border::bindings::*;
 use crate::border::loader::Loader;
@@ -169,7 +169,10 @@ impl Lower {
             loader,
             maker: Maker::here(),
         };
-        lower.open_watched_port(wants);
+        if row.asking == Asking::Operations {
+            let own = lower.address.socket().filter(|_| lower.has_sockets).map(|socket| socket.ip());
+            lower.watched_port = WatchedPort::beside(&lower.name, own, &lower.own, wants.ports);
+        }
         lower.grow_receives()?;
         lower.post_receives();
         Ok(lower)
@@ -189,22 +192,6 @@ impl Lower {
     pub fn may_be_own(&self, address: &LowerAddress) -> bool {
         let socket = address.socket().filter(|_| self.has_sockets);
         socket.is_none_or(|socket| self.own.iter().any(|(_, ip)| *ip == socket.ip().to_canonical()))
-    }
-
-    /// Listens where peers may ask for this process, if the provider tells them nothing of its end. Without it the end
-    /// is noticed later.
-    fn open_watched_port(&mut self, wants: Wants) {
-        if self.row.asking != Asking::Operations {
-            return;
-        }
-        let own = self.address.socket().filter(|_| self.has_sockets).map(|socket| socket.ip());
-        let Some(ip) = own.or_else(|| address_of_this_host(&self.own)) else { return };
-        match WatchedPort::open(ip, wants.ports) {
-            Ok(port) => self.watched_port = Some(port),
-            Err(why) => {
-                log::info(FI_LOG_EP_CTRL, || format!("{}: peers notice later that this process ends: {why}", self.name))
-            }
-        }
     }
 
     /// The socket by which the kernel of a peer's host can be asked for the peer.
@@ -286,8 +273,8 @@ impl Lower {
         };
         match read {
             1 => return Some((entry.op_context, entry.err)),
-            _ if read < 0 && read != -FI_EAGAIN as isize => self.handle_failure_to_read(read as c_int),
-            _ => {}
+            // Also where it says that there is an error and has none: nothing else comes behind that.
+            _ => self.handle_failure_to_read(read as c_int),
         }
         None
     }
@@ -360,7 +347,7 @@ impl Network for Lower {
             let insert = (*(*vector).ops).insert;
             insert.map_or(0, |insert| insert(vector, bytes.as_ptr().cast(), 1, &mut route, 0, null_mut()))
         };
-        if count != 1 {
+        if count != 1 || route == FI_ADDR_UNSPEC {
             return Err(failure(
                 self.loader,
                 &format!("inserting the network address {address}"),

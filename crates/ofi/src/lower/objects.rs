@@ -66,8 +66,6 @@ pub struct Objects {
     /// The last key of memory that no peer reaches, and the bits that keys have.
     key: u64,
     key_mask: u64,
-    /// Registrations belong to the endpoint (`FI_MR_ENDPOINT`).
-    binds_regions: bool,
 }
 
 /// Bytes of an address that are asked for first.
@@ -234,9 +232,8 @@ impl Objects {
             let (queue, descriptor) = open_queue(loader, &domain, wants)?;
             let endpoint = open_endpoint(loader, offer, wants.ports, (&domain, &vector, &queue))?;
             let (regions, exposed, destinations) = (Vec::new(), HashMap::new(), HashMap::new());
-            let (key_mask, binds_regions) = ((*(*info).domain_attr).mr_key_size, (*(*info).domain_attr).mr_mode);
+            let key_mask = (*(*info).domain_attr).mr_key_size;
             let key_mask = if key_mask >= 8 { u64::MAX } else { (1 << (8 * key_mask)) - 1 };
-            let binds_regions = binds_regions & FI_MR_ENDPOINT != 0;
             Ok(Objects {
                 exposed,
                 endpoint,
@@ -249,7 +246,6 @@ impl Objects {
                 descriptor,
                 key: 0,
                 key_mask,
-                binds_regions,
             })
         }
     }
@@ -286,7 +282,6 @@ impl Objects {
         for _ in 0..KEYS_TRIED {
             self.key = self.key.wrapping_add(1) & self.key_mask;
             match self.register_for(loader, memory, access, self.key) {
-                Ok(region) if self.binds_regions => return self.bind_region(loader, &region).map(|()| region),
                 Ok(region) => return Ok(region),
                 Err(error) => why = error,
             }

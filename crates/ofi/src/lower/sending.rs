@@ -47,7 +47,7 @@ impl Sends {
         if !self.registers && batch.len() > self.slots.data_bytes() {
             return self.send_kept(below, to, token, &Arc::new(batch.to_vec()));
         }
-        let Some(slot) = self.take(&mut below) else { return Sending::NoBuffer };
+        let Some(slot) = self.take(&mut below) else { return self.no_buffer(&below) };
         self.slots.fill(slot, batch);
         self.start(&below, to, token, slot, self.slots.pointers(slot), batch.len())
     }
@@ -57,9 +57,17 @@ impl Sends {
         if self.registers {
             return self.send(below, to, token, batch);
         }
-        let Some(slot) = self.take(&mut below) else { return Sending::NoBuffer };
+        let Some(slot) = self.take(&mut below) else { return self.no_buffer(&below) };
         let pointers = self.slots.share(slot, batch);
         self.start(&below, to, token, slot, pointers, batch.len())
+    }
+
+    /// All buffers are in use, or there will never be one.
+    fn no_buffer(&self, below: &Below<'_>) -> Sending {
+        match self.most {
+            0 => Sending::Failed(format!("{} registers no memory to send from", below.name)),
+            _ => Sending::NoBuffer,
+        }
     }
 
     /// The token of the operation with this context, if it is one of these: it has ended.

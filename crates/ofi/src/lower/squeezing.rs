@@ -130,22 +130,25 @@ pub struct Squeezing {
     bytes: usize,
 }
 
-/// Why there is no room for an address.
+/// Why an address cannot be told to peers.
 #[derive(Debug, PartialEq, Eq)]
-pub enum TooLong {
+pub enum NoRoom {
+    /// There is no address.
+    Empty,
     /// It has so many bytes, and is of no known kind.
     Unknown(usize),
     /// It is of this kind, but where that has always the same bytes it has others.
     Unusual(&'static str),
 }
 
-impl fmt::Display for TooLong {
+impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TooLong::Unknown(bytes) => {
+            NoRoom::Empty => f.write_str("it gives its endpoint no address (fi_getname)"),
+            NoRoom::Unknown(bytes) => {
                 write!(f, "its addresses have {bytes} bytes, and there is room for {LOWER_ADDRESS_MOST}")
             }
-            TooLong::Unusual(name) => write!(
+            NoRoom::Unusual(name) => write!(
                 f,
                 "its address looks like {name}, but has other bytes where those that are known have always the same, and \
                  there is room for {LOWER_ADDRESS_MOST} bytes only"
@@ -156,18 +159,21 @@ impl fmt::Display for TooLong {
 
 impl Squeezing {
     /// That of an endpoint with this address, and the address squeezed. `shapes`: what its provider's may look like.
-    pub fn of(own: &[u8], shapes: &[&'static Shape]) -> Result<(Squeezing, LowerAddress), TooLong> {
+    pub fn of(own: &[u8], shapes: &[&'static Shape]) -> Result<(Squeezing, LowerAddress), NoRoom> {
+        if own.is_empty() {
+            return Err(NoRoom::Empty);
+        }
         let shape = shapes.iter().copied().find(|shape| shape.is_of(own));
         let squeezing = Squeezing { shape, bytes: own.len() };
         let Some(shape) = shape else {
-            let address = LowerAddress::new(own).ok_or(TooLong::Unknown(own.len()))?;
+            let address = LowerAddress::new(own).ok_or(NoRoom::Unknown(own.len()))?;
             return Ok((squeezing, address));
         };
         match shape.squeeze(own).as_deref().and_then(LowerAddress::new) {
             Some(address) => Ok((squeezing, address)),
             None => {
                 let whole = Squeezing { shape: None, ..squeezing };
-                LowerAddress::new(own).map(|address| (whole, address)).ok_or(TooLong::Unusual(shape.name))
+                LowerAddress::new(own).map(|address| (whole, address)).ok_or(NoRoom::Unusual(shape.name))
             }
         }
     }
@@ -238,13 +244,14 @@ mod tests {
 
     #[test]
     fn short_addresses_of_no_known_kind_stay_as_they_are() {
-        for bytes in [0, 8, 16, 24, 32] {
+        assert_eq!(Squeezing::of(&[], &ALL).unwrap_err(), NoRoom::Empty);
+        for bytes in [8, 16, 24, 32] {
             let address = vec![9; bytes];
             let (squeezing, squeezed) = Squeezing::of(&address, &ALL).unwrap();
             assert_eq!((squeezed.as_bytes(), squeezing.expand(&squeezed)), (&address[..], Some(address.clone())));
             assert_eq!(squeezing.expand(&LowerAddress::new(&[9; 20]).unwrap()), None, "of another length");
         }
-        assert_eq!(Squeezing::of(&[9; 33], &ALL).unwrap_err(), TooLong::Unknown(33));
+        assert_eq!(Squeezing::of(&[9; 33], &ALL).unwrap_err(), NoRoom::Unknown(33));
         let (mut opx, clean) = (made(&OPX, &[5]), made(&OPX, &[5]));
         opx[1] = 77;
         assert_eq!(Squeezing::of(&opx, &ALL).unwrap().1, Squeezing::of(&clean, &ALL).unwrap().1, "no one reads that");
@@ -255,7 +262,7 @@ mod tests {
         let mut address = made(&INFINIBAND, &[1]);
         address[34] = 0;
         let refused = Squeezing::of(&address, &ALL).unwrap_err();
-        assert_eq!(refused, TooLong::Unusual("an InfiniBand address"));
+        assert_eq!(refused, NoRoom::Unusual("an InfiniBand address"));
         assert!(refused.to_string().contains("looks like an InfiniBand address"), "{refused}");
         // One that is short enough stays whole.
         for shape in SHORT {

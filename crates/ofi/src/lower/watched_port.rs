@@ -7,6 +7,8 @@
 
 use super::interfaces::Interfaces;
 use super::ports::Ports;
+use crate::border::bindings::FI_LOG_EP_CTRL;
+use crate::border::log;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::net::{IpAddr, SocketAddr};
@@ -25,6 +27,23 @@ pub struct WatchedPort {
 }
 
 impl WatchedPort {
+    /// The port beside a network of this name, at the address that the network has, else at that of this host, whose
+    /// interfaces are `interfaces`. Without it peers notice the end of this process later.
+    pub fn beside(
+        name: &str,
+        own: Option<IpAddr>,
+        interfaces: &[(String, IpAddr)],
+        ports: Option<Ports>,
+    ) -> Option<WatchedPort> {
+        let ip = own.or_else(|| address_of_this_host(interfaces))?;
+        let opened = WatchedPort::open(ip, ports);
+        opened
+            .inspect_err(|why| {
+                log::info(FI_LOG_EP_CTRL, || format!("{name}: peers notice later that this process ends: {why}"));
+            })
+            .ok()
+    }
+
     /// Listens at an address, at one of the ports if the user gave some. The error is for people.
     pub fn open(ip: IpAddr, ports: Option<Ports>) -> Result<WatchedPort, String> {
         let refuse = |errno: Errno| format!("listening at {ip}: {errno}");
@@ -67,7 +86,7 @@ fn listen(ip: IpAddr, port: u16) -> Result<WatchedPort, Errno> {
 
 /// The address by which other hosts reach this one, as far as can be told: that of the interface of the default route,
 /// else of one that is as good as any.
-pub fn address_of_this_host(own: &[(String, IpAddr)]) -> Option<IpAddr> {
+fn address_of_this_host(own: &[(String, IpAddr)]) -> Option<IpAddr> {
     let known = Interfaces::here();
     let is_of_one_link = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     let usable = own.iter().filter(|(_, ip)| !ip.is_loopback() && !is_of_one_link(ip));
