@@ -191,4 +191,21 @@ mod tests {
             assert!((SHORT_BATCH_BYTES..=LONGEST_BATCH_BYTES).contains(&row.batch_bytes), "{:?}", row.names);
         }
     }
+
+    /// docs/hosts.md has a row for each, and says of it whether it is refused.
+    #[test]
+    fn the_page_for_users_has_the_same_rows() {
+        let page = include_str!("../../../../docs/hosts.md");
+        let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(listed.len(), ROWS.len(), "{listed:?}");
+        for row in &ROWS {
+            let name = format!("| `{}` |", row.names[0]);
+            let line =
+                listed.iter().find(|line| line.starts_with(&name)).unwrap_or_else(|| panic!("{name} is missing"));
+            assert_eq!(line.contains("| refused: "), row.refusal.is_some(), "{line}");
+            for (variable, value) in row.environment {
+                assert!(page.contains(variable), "{variable}={value}");
+            }
+        }
+    }
 }
