@@ -40,7 +40,12 @@ fn long_sends_that_nobody_receives_are_reported() {
     else {
         panic!("two processes wait for each other's receive");
     };
-    assert!(deadlock.to_string().contains("its send to rank 1 (tag 1) to end, holding 2 credits"), "{deadlock}");
+    assert!(
+        deadlock
+            .to_string()
+            .contains("its send to rank 1 (tag 1) to end, which waits for its receive, holding 2 credits"),
+        "{deadlock}"
+    );
 }
 
 /// P §2: a full mailbox blocks the sending node; without flow control that is the end of an all-to-all that sends
