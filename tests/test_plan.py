@@ -74,6 +74,22 @@ def test_what_is_recommended_is_accepted_by_a_real_job(trace):
         assert job["receive_peak_bytes"]["job"] <= choice["memory_bytes"]
 
 
+def test_settings_with_which_ranks_wait_for_each_other_are_passed_over(tmp_path):
+    """Both ranks send before they receive, again and again: MPI lets that wait for ever, and little room does."""
+    rounds = range(10)
+    rank = "".join(
+        f"s{i}: send 1000b to {{other}} tag {i}\n" + (f"s{i} requires r{i - 1}\n" if i else "")
+        + f"r{i}: recv 1000b from {{other}} tag {i}\nr{i} requires s{i}\n" for i in rounds
+    )
+    path = tmp_path / "unsafe.goal"
+    path.write_text("num_ranks 2\n" + "".join(f"rank {me} {{\n{rank.format(other=1 - me)}}}\n" for me in range(2)))
+    words = ["plan", path, "--seeds", "1"]
+    found = json.loads(run(*words, "--schemes", "static,preposted", "--overhead", "20%", "--json").stdout)
+    assert all(each["is_enough"] and not each["hangs"] and each["settings_that_hang"] > 0 for each in found["choices"]), found
+    text = run(*words, "--schemes", "preposted", "--buffers", "1,100", "--all").stdout
+    assert " hangs " in text and "ranks wait for each other for ever" in text, text
+
+
 def test_a_larger_job_of_the_same_pattern(tmp_path):
     large = tmp_path / "large.goal"
     found = json.loads(run("plan", "halo16", "--ranks", "64", "--goal", large, "--schemes", "static", "--slots", "16,64", "--seeds", "1", "--json").stdout)

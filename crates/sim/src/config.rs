@@ -263,6 +263,14 @@ impl SimulationConfig {
         Ok(())
     }
 
+    /// The largest message, in bytes, whose send never waits for its receive.
+    pub(crate) fn unreceived_most(&self) -> u64 {
+        match self.flow {
+            FlowChoice::Posted { scheme, .. } if scheme.lends().announces_short_messages() => 0,
+            _ => self.eager_bytes as u64,
+        }
+    }
+
     /// What every endpoint is made with, and the slots of its mailbox.
     pub(crate) fn endpoint(&self) -> Result<(EndpointConfig, usize), EndpointError> {
         let peers = self.peers.unwrap_or(u32::MAX).min(self.size() - 1).saturating_add(self.spare_peers);

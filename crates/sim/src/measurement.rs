@@ -47,6 +47,11 @@ pub struct Measurement {
     /// When the run was ended before its programs had, in microseconds; all else is of the run until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_us: Option<f64>,
+    /// When nothing could move any more although its programs had not ended, in microseconds: processes wait for each
+    /// other. There is nothing else then but the time, which is this. Only who tries settings out keeps such runs; to
+    /// others they are errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hung_us: Option<f64>,
     /// What only runs with posted buffers have, and those on clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<Posted>,
@@ -207,6 +212,7 @@ impl Measurement {
             packets: outcome.network.delivered,
             answers: outcome.answers,
             cut_us: outcome.cut.map(Time::microseconds),
+            hung_us: None,
             posted: None,
             carried: None,
             bulk: None,

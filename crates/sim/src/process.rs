@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::task::{Context as PollContext, Poll, Waker};
 
 use tidegate_message::{
-    Completion, Context, Counter, Endpoint, Failure, Link, MatchFlags, Open, Operation, PeerId, Receive, Send, Source,
-    Space, Target,
+    Completion, Context, Counter, Endpoint, Failure, Link, MatchFlags, Open, OpenSend, Operation, PeerId, Receive,
+    Send, Source, Space, Target,
 };
 
 use crate::Time;
@@ -272,16 +272,17 @@ impl Process {
     }
 
     /// A message has come on the local path. The receive for it may be posted at the endpoint as well, if it accepts
-    /// messages from anybody.
+    /// messages from anybody. Such a receive is no longer free if the endpoint has matched it with a message of which
+    /// not all has come: then the message goes to the next receive that accepts it.
     pub fn accept_local(&mut self, message: LocalMessage) {
-        let Some(posted) = self.local.take_posted(&message) else { return self.local.store(message) };
-        if posted.from == Sender::Any && !self.endpoint.cancel(Context(posted.operation as usize)) {
-            // The endpoint has matched the receive with a message of which not all has come.
-            return self.local.store(message);
+        while let Some(posted) = self.local.take_posted(&message) {
+            if posted.from != Sender::Any || self.endpoint.cancel(Context(posted.operation as usize)) {
+                let clock = self.clock().max(message.arrives);
+                self.endpoint.link_mut().clock = clock;
+                return self.deliver_local(&posted, &message);
+            }
         }
-        let clock = self.clock().max(message.arrives);
-        self.endpoint.link_mut().clock = clock;
-        self.deliver_local(&posted, &message);
+        self.local.store(message);
     }
 
     fn deliver_local(&mut self, posted: &PostedLocally, message: &LocalMessage) {
@@ -340,26 +341,33 @@ impl Process {
 
     /// What the process waits for, if its program has not ended. `outbound`: the receiver of the first packet that has
     /// not left, and how many such packets there are.
-    pub fn waiter(&self, outbound: Option<(Rank, usize)>) -> Option<Waiter> {
+    pub fn waiter(&mut self, outbound: Option<(Rank, usize)>) -> Option<Waiter> {
         self.program.as_ref()?;
-        let link = self.endpoint.link();
-        let mut waits: Vec<Wait> = self.task.look().awaited().into_iter().map(|aim| self.wait_of(aim)).collect();
+        let (mut open, now) = (Open::default(), self.clock().instant());
+        self.endpoint.look(now, &mut open);
+        let awaited = self.task.look().awaited();
+        let mut waits: Vec<Wait> = awaited.into_iter().map(|aim| self.wait_of(aim, &open)).collect();
         if let Some((to, packets)) = outbound {
             waits = vec![Wait::RoomAt { to, packets }];
         }
         if waits.is_empty() {
             waits.push(Wait::Nothing);
         }
-        Some(Waiter { rank: self.rank, since: link.clock, waits })
+        Some(Waiter { rank: self.rank, since: self.clock(), waits })
     }
 
-    fn wait_of(&self, aim: Aim) -> Wait {
+    fn wait_of(&self, aim: Aim, open: &Open) -> Wait {
         match aim {
             Aim::Receive { from: Sender::Any, tag } => Wait::MessageFromAnybody { tag },
             Aim::Receive { from: Sender::Rank(from), tag } => Wait::MessageFrom { from, tag },
             Aim::Send { to, tag } => {
                 let peer = if to == self.rank { None } else { self.endpoint.link().find_peer(to) };
-                Wait::SendTo { to, tag, credits: peer.map_or(u32::MAX, |peer| self.endpoint.credits(peer)) }
+                let is_it = |send: &&OpenSend| {
+                    let of_peer = peer.is_some_and(|peer| send.to == Target::Peer(peer));
+                    of_peer && send.space == Space::Tagged { tag: tag.0, ignore: 0 }
+                };
+                let cause = open.sends.iter().find(is_it).map(|send| send.waits_for);
+                Wait::SendTo { to, tag, cause, credits: peer.map_or(u32::MAX, |peer| self.endpoint.credits(peer)) }
             }
         }
     }

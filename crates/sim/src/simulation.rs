@@ -185,7 +185,7 @@ impl Simulation {
             }
             let endpoint = Endpoint::new(endpoint_config.clone(), link);
             let endpoint = endpoint.map_err(SimulationError::Endpoint)?;
-            let task = Task::new(rank, size, self.config.eager_bytes as u64, Memory::new(self.config.contents));
+            let task = Task::new(rank, size, self.config.unreceived_most(), Memory::new(self.config.contents));
             let run = program.start(task.clone());
             let neighbours = Neighbours { first: rank.0 / per_node * per_node, count: per_node };
             let neighbours = self.config.intra_node_path.then_some(neighbours);
@@ -239,8 +239,9 @@ impl Simulation {
             }
         }
         self.check()?;
-        let processes = self.processes.iter().enumerate();
-        let waiters: Vec<_> = processes.filter_map(|(index, process)| process.waiter(self.outbound(index))).collect();
+        let outbound: Vec<_> = (0..self.processes.len()).map(|index| self.outbound(index)).collect();
+        let processes = self.processes.iter_mut().zip(outbound);
+        let waiters: Vec<_> = processes.filter_map(|(process, outbound)| process.waiter(outbound)).collect();
         if !waiters.is_empty() {
             let at = self.processes.iter().map(Process::clock).max().unwrap_or_default();
             return Err(SimulationError::Deadlock(Deadlock { at, waiters }));

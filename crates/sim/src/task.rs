@@ -212,13 +212,14 @@ impl State {
 pub struct Task {
     rank: Rank,
     size: u32,
-    eager_bytes: u64,
+    /// The largest message, in bytes, whose send never waits for its receive.
+    unreceived_most: u64,
     memory: Memory,
     state: Rc<RefCell<State>>,
 }
 
 impl Task {
-    pub(crate) fn new(rank: Rank, size: u32, eager_bytes: u64, memory: Memory) -> Self {
+    pub(crate) fn new(rank: Rank, size: u32, unreceived_most: u64, memory: Memory) -> Self {
         let state = State {
             now: Time::ZERO,
             call: None,
@@ -230,7 +231,7 @@ impl Task {
             samples: Vec::new(),
             allocated: 0,
         };
-        Task { rank, size, eager_bytes, memory, state: Rc::new(RefCell::new(state)) }
+        Task { rank, size, unreceived_most, memory, state: Rc::new(RefCell::new(state)) }
     }
 
     pub(crate) fn state(&self) -> &RefCell<State> {
@@ -253,11 +254,12 @@ impl Task {
         self.size
     }
 
-    /// Whether a message of `bytes` bytes leaves before its receive is posted. A longer one waits for its receive, so
-    /// two processes that send long messages to each other before they receive wait for ever, as in MPI.
+    /// Whether the send of a message of `bytes` bytes always ends before its receive is posted. The send of a longer
+    /// one waits for its receive, and under schemes that announce short messages without credits that of any message
+    /// may. So two processes that both wait for such a send before they receive wait for ever, as in MPI.
     #[must_use]
-    pub fn is_eager(&self, bytes: u64) -> bool {
-        bytes <= self.eager_bytes
+    pub fn sends_unreceived(&self, bytes: u64) -> bool {
+        bytes <= self.unreceived_most
     }
 
     /// The process's clock.

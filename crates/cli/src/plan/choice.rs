@@ -33,6 +33,8 @@ pub struct Choice {
     pub is_enough: bool,
     /// Settings that were run.
     pub tried: usize,
+    /// Those of them with which ranks wait for each other for ever.
+    pub hung: usize,
     /// Where more was worse, in words.
     pub inversions: Vec<String>,
 }
@@ -60,18 +62,20 @@ struct Search<'a> {
     ample: &'a Outcomes,
     overhead: f64,
     tried: usize,
+    hung: usize,
 }
 
 impl Search<'_> {
     fn run(&mut self, setting: Setting) -> Result<Chosen, SimulationError> {
         self.tried += 1;
-        let outcomes = self.runs.measure(&setting.on(&self.machine)?)?;
+        let outcomes = self.runs.try_out(&setting.on(&self.machine)?)?;
+        self.hung += usize::from(outcomes.hangs());
         let overhead = outcomes.overhead(self.ample);
         Ok(Chosen { setting, outcomes, overhead })
     }
 
     fn accepts(&self, chosen: &Chosen) -> bool {
-        !chosen.outcomes.was_cut() && chosen.overhead.median() <= self.overhead
+        !chosen.outcomes.was_cut() && !chosen.outcomes.hangs() && chosen.overhead.median() <= self.overhead
     }
 
     /// The least of these settings that is enough, and the largest one if none is.
@@ -103,7 +107,7 @@ pub fn choose(
     let slowest = ample.time().mean() * (1.0 + wish.overhead);
     let time_most = Time((slowest * 1e6) as u64 * PATIENCE);
     let machine = SimulationConfig { time_most, ..machine.clone() };
-    let mut search = Search { runs, machine, ample, overhead: wish.overhead, tried: 0 };
+    let mut search = Search { runs, machine, ample, overhead: wish.overhead, tried: 0, hung: 0 };
     let failed = |error: SimulationError| format!("{scheme}: a run failed: {error}");
     let mut found = None;
     for &first in Knob::of(scheme).beginnings() {
@@ -121,7 +125,8 @@ pub fn choose(
     }
     let (chosen, is_enough, mut inversions) = found.expect("there is a beginning");
     if !is_enough {
-        return Ok(Choice { scheme, chosen, is_enough, tried: search.tried, inversions });
+        let Search { tried, hung, .. } = search;
+        return Ok(Choice { scheme, chosen, is_enough, tried, hung, inversions });
     }
     let rooms: Vec<Setting> = rooms(&search.machine)
         .map(|room| Setting { room: Some(room), ..chosen.setting })
@@ -129,7 +134,8 @@ pub fn choose(
         .collect();
     let (bounded, is_enough, by_room) = search.least(&rooms).map_err(failed)?;
     inversions.extend(by_room.inversion.map(|pair| inversion(&rooms, pair)));
-    Ok(Choice { scheme, chosen: bounded, is_enough, tried: search.tried, inversions })
+    let Search { tried, hung, .. } = search;
+    Ok(Choice { scheme, chosen: bounded, is_enough, tried, hung, inversions })
 }
 
 /// What comes of every amount of a scheme, without a bound on memory.
@@ -143,11 +149,12 @@ pub fn each(
     scheme: SchemeName,
     wish: &Wish,
 ) -> Result<Vec<Choice>, String> {
-    let mut search = Search { runs, machine: machine.clone(), ample, overhead: wish.overhead, tried: 0 };
+    let mut search = Search { runs, machine: machine.clone(), ample, overhead: wish.overhead, tried: 0, hung: 0 };
     let one = |setting: &Setting| {
         let chosen = search.run(*setting).map_err(|error| format!("{scheme}: a run failed: {error}"))?;
         let is_enough = search.accepts(&chosen);
-        Ok(Choice { scheme, chosen, is_enough, tried: 1, inversions: Vec::new() })
+        let hung = usize::from(chosen.outcomes.hangs());
+        Ok(Choice { scheme, chosen, is_enough, tried: 1, hung, inversions: Vec::new() })
     };
     let first = Knob::of(scheme).beginnings()[0];
     amounts(machine, scheme, first, wish)?.iter().map(one).collect()

@@ -16,6 +16,10 @@ use crate::report::units::human;
 /// Version of the JSON.
 pub const PLAN_SCHEMA: &str = "tidegate-plan/1";
 
+/// What it means that a setting hangs.
+const HANGS: &str = "Where a setting hangs, ranks wait for each other for ever: each sends before it receives, and its \
+    message finds no room or no credit. Real jobs do the same, and with a little more it is a matter of chance.";
+
 /// All that a report says.
 #[derive(Debug)]
 pub struct Findings<'a> {
@@ -130,10 +134,17 @@ impl Findings<'_> {
             for inversion in &choice.inversions {
                 let _ = writeln!(text, "{}: more is not always better: {inversion}.", choice.scheme);
             }
+            if choice.hung > 0 && !self.is_all {
+                let Choice { scheme, hung, tried, .. } = choice;
+                let _ = writeln!(text, "{scheme}: {hung} of the {tried} settings that were tried hang.");
+            }
             if !choice.is_enough && !self.is_all {
                 let _ =
                     writeln!(text, "{}: not enough with anything that was tried; shown is the most.", choice.scheme);
             }
+        }
+        if self.choices.iter().any(|choice| choice.hung > 0) {
+            let _ = writeln!(text, "{HANGS}");
         }
         match self.recommend() {
             Some(found) => {
@@ -173,11 +184,12 @@ impl Findings<'_> {
         for choice in self.choices {
             let chosen = &choice.chosen;
             let overhead = &chosen.overhead;
-            let time = match chosen.outcomes.was_cut() {
-                true => "longer".to_owned(),
-                false => format!("{:+.1} %", 100.0 * overhead.median()),
+            let time = match (chosen.outcomes.hangs(), chosen.outcomes.was_cut()) {
+                (true, _) => "hangs".to_owned(),
+                (false, true) => "longer".to_owned(),
+                (false, false) => format!("{:+.1} %", 100.0 * overhead.median()),
             };
-            let range = overhead.range().filter(|_| !chosen.outcomes.was_cut());
+            let range = overhead.range().filter(|_| !chosen.outcomes.was_cut() && !chosen.outcomes.hangs());
             let mut cells = vec![
                 choice.scheme.to_string(),
                 chosen.setting.in_words(),
@@ -250,10 +262,12 @@ impl Findings<'_> {
             "amount": chosen.setting.amount,
             "memory_bytes": chosen.setting.memory(self.machine),
             "was_cut": chosen.outcomes.was_cut(),
+            "hangs": chosen.outcomes.hangs(),
             "overhead": overhead.median(),
             "overhead_range": overhead.range().map(|(least, most)| [least, most]),
             "time_us": chosen.outcomes.time().mean(),
             "settings_tried": choice.tried,
+            "settings_that_hang": choice.hung,
             "not_monotone": choice.inversions,
             "counters": counters,
         })

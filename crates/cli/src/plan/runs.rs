@@ -92,6 +92,11 @@ impl Outcomes {
     pub fn was_cut(&self) -> bool {
         self.0.iter().any(|run| run.cut_us.is_some())
     }
+
+    /// Whether in a run ranks wait for each other for ever.
+    pub fn hangs(&self) -> bool {
+        self.0.iter().any(|run| run.hung_us.is_some())
+    }
 }
 
 /// By which share runs take longer than with ample memory, one for each seed, in order.
@@ -118,6 +123,9 @@ impl Overhead {
     }
 }
 
+/// Replays a trace once.
+type Replayed = fn(&Trace, &SimulationConfig) -> Result<Measurement, SimulationError>;
+
 /// A trace as a program that notes when it ends.
 struct Replay(Trace);
 
@@ -137,10 +145,29 @@ impl Runs<'_> {
     /// # Errors
     /// If a run fails.
     pub fn measure(&self, config: &SimulationConfig) -> Result<Outcomes, SimulationError> {
+        self.with_all_seeds(config, replay)
+    }
+
+    /// The same with a setting that may be none for this trace: that ranks wait for each other for ever is no error.
+    ///
+    /// # Errors
+    /// If a run fails in another way.
+    pub fn try_out(&self, config: &SimulationConfig) -> Result<Outcomes, SimulationError> {
+        self.with_all_seeds(config, |trace, config| match replay(trace, config) {
+            Err(SimulationError::Deadlock(deadlock)) => {
+                let time = deadlock.at.microseconds();
+                let processes = config.size();
+                Ok(Measurement { time, processes, hung_us: Some(time), ..Measurement::default() })
+            }
+            other => other,
+        })
+    }
+
+    fn with_all_seeds(&self, config: &SimulationConfig, replay: Replayed) -> Result<Outcomes, SimulationError> {
         self.bar.expect(self.seeds as usize);
         let seeds: Vec<u64> = (1..=u64::from(self.seeds)).collect();
         let each: Vec<Result<Measurement, SimulationError>> = thread::scope(|scope| {
-            let run = |seed: u64| self.one(&SimulationConfig { seed, ..config.clone() });
+            let run = |seed: u64| self.one(&SimulationConfig { seed, ..config.clone() }, replay);
             let under_way: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || run(seed))).collect();
             let joined = under_way
                 .into_iter()
@@ -150,7 +177,7 @@ impl Runs<'_> {
         each.into_iter().collect::<Result<Vec<_>, _>>().map(Outcomes)
     }
 
-    fn one(&self, config: &SimulationConfig) -> Result<Measurement, SimulationError> {
+    fn one(&self, config: &SimulationConfig, replay: Replayed) -> Result<Measurement, SimulationError> {
         let named = SimulationConfig { seed: 0, ..config.clone() };
         let key = RunKey {
             case: format!("plan {} {named:?}", self.fingerprint),
@@ -164,7 +191,7 @@ impl Runs<'_> {
                 missing.fetch_or(kept.is_none(), Relaxed);
                 return kept.ok_or_else(|| SimulationError::Setup("a run is not there yet".to_owned()));
             }
-            match self.permits.with(|| self.attempt(&key, config)) {
+            match self.permits.with(|| self.attempt(&key, config, replay)) {
                 Some(measured) => return measured,
                 None => thread::sleep(ASK_AGAIN),
             }
@@ -172,7 +199,12 @@ impl Runs<'_> {
     }
 
     /// Does a run that is not kept. `None`: another process is doing it.
-    fn attempt(&self, key: &RunKey, config: &SimulationConfig) -> Option<Result<Measurement, SimulationError>> {
+    fn attempt(
+        &self,
+        key: &RunKey,
+        config: &SimulationConfig,
+        replay: Replayed,
+    ) -> Option<Result<Measurement, SimulationError>> {
         let kept = || {
             let run = self.store.load(key);
             run.inspect(|_| self.bar.finish("", Source::Kept)).map(|run| Ok(run.measurement))

@@ -82,6 +82,12 @@ impl ReceiverResource {
         matches!(self, ReceiverResource::PoolSlots)
     }
 
+    /// Whether a short message that finds no credit is announced and fetched like a long one (L §4.2), so that its send
+    /// waits for its receive.
+    pub const fn announces_short_messages(self) -> bool {
+        matches!(self, ReceiverResource::CreditedBuffers | ReceiverResource::GrowingBuffers)
+    }
+
     /// Whether connections begin with few posted buffers and get more.
     pub const fn may_grow(self) -> bool {
         matches!(self, ReceiverResource::GrowingBuffers)

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tidegate_message::WaitCause;
+
 use crate::Time;
 use crate::flight::Rank;
 use crate::task::Tag;
@@ -27,6 +29,8 @@ pub enum Wait {
         to: Rank,
         /// Which.
         tag: Tag,
+        /// Why it has not ended, as far as its endpoint knows.
+        cause: Option<WaitCause>,
         /// Credits held towards it; `u32::MAX` without flow control.
         credits: u32,
     },
@@ -94,9 +98,15 @@ impl fmt::Display for Wait {
         match self {
             Wait::MessageFrom { from, tag } => write!(f, "a message from {from} (tag {})", tag.0),
             Wait::MessageFromAnybody { tag } => write!(f, "a message from anybody (tag {})", tag.0),
-            Wait::SendTo { to, tag, credits: u32::MAX } => write!(f, "its send to {to} (tag {}) to end", tag.0),
-            Wait::SendTo { to, tag, credits } => {
-                write!(f, "its send to {to} (tag {}) to end, holding {credits} credits", tag.0)
+            Wait::SendTo { to, tag, cause, credits } => {
+                write!(f, "its send to {to} (tag {}) to end", tag.0)?;
+                if let Some(cause) = cause {
+                    write!(f, ", which waits for {}", cause.help())?;
+                }
+                if *credits < u32::MAX {
+                    write!(f, ", holding {credits} credits")?;
+                }
+                Ok(())
             }
             Wait::RoomAt { to, packets } => write!(f, "room at {to} for {packets} packets"),
             Wait::Nothing => f.write_str("nothing that was started"),

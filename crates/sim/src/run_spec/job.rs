@@ -206,6 +206,13 @@ impl Sweep<JobDraft> {
                 "\nMore [flow] slots_per_peer, a [flow] scheme that lends slots, or a [workload] form whose processes \
                  receive before they wait for their sends may help."
             }
+            (SimulationError::Deadlock(_), FlowChoice::Posted { scheme, .. })
+                if scheme.lends().announces_short_messages() =>
+            {
+                "\nUnder this scheme the send of a short message that finds no credit waits for its receive. More [flow] \
+                 buffers, another [flow] scheme, or a [workload] whose processes receive before they wait for their \
+                 sends may help."
+            }
             _ => "",
         };
         format!("the run{which} failed: {what}{remedy}")

@@ -1,7 +1,7 @@
 //! What is explored: a program for each endpoint, and the configuration they run under.
 
 use super::link::ActorLink;
-use tidegate_message::flow::{Config, FlowControl, SchemeName};
+use tidegate_message::flow::{Buffers, Config, FlowControl, SchemeName};
 use tidegate_message::{Endpoint, EndpointConfig};
 
 /// One operation of a program. `of` names an earlier operation of the same program by its place.
@@ -143,11 +143,12 @@ impl Layout {
         self.programs.len()
     }
 
+    /// Where receivers post buffers, each connection has one at the start, of three packets, and keeps what it gets.
     pub fn flow(&self) -> Config {
-        Config {
-            piggyback: self.piggyback,
-            ..Config::new(self.scheme, self.nodes() as u32 - 1, self.slots, self.credit_slots)
-        }
+        let own = Config::new(self.scheme, self.nodes() as u32 - 1, self.slots, self.credit_slots);
+        let buffers =
+            Buffers { per_connection: 1, per_connection_most: 2, packets: 3, quiet_after: None, ..own.buffers };
+        Config { piggyback: self.piggyback, buffers, ..own }
     }
 
     /// Whether flow control acts on time.
@@ -185,8 +186,10 @@ impl Layout {
         EndpointConfig { receive_memory, ..plenty }
     }
 
-    /// Slots of every mailbox.
+    /// Slots of every mailbox. Where receivers post buffers, a packet of credits costs none, and the adapter refuses it
+    /// if it finds no buffer: no adapter is explored here, but a mailbox that has room for it.
     pub fn mailbox(&self) -> usize {
-        self.flow().regions().expect("a legal configuration").mailbox as usize
+        let slots = self.flow().regions().expect("a legal configuration").mailbox as usize;
+        if self.scheme.lends().posts_buffers() { 2 * slots } else { slots }
     }
 }

@@ -114,6 +114,20 @@ fn messages_that_are_refused_and_tried_again() {
     );
 }
 
+/// Each connection has one posted buffer: what follows the first message finds no credit, and is announced or waits.
+/// Two that send before they receive go on as long as neither waits for its sends first.
+#[test]
+fn messages_that_find_no_posted_buffer() {
+    let (one_way, both_ways) = ([send(1, 1, 100), send(1, 2, 0), send(1, 1, 40)], |other| {
+        [send(other, 1, 100), send(other, 1, 40), receive(other, 1), receive(other, 1)]
+    });
+    let receiver = [receive(0, 1), receive_any(0, ANY), receive(0, 1)];
+    let buffers = [(SchemeName::Preposted, 3), (SchemeName::Growing, 3)];
+    everywhere(&buffers, &TIGHT[1..], true, &[&one_way, &receiver]);
+    everywhere(&buffers, &[Window::Plenty], false, &[&one_way, &receiver]);
+    everywhere(&buffers, &[Window::Plenty], true, &[&both_ways(1), &both_ways(0)]);
+}
+
 #[test]
 fn receives_of_any_tag_between_receives_of_one() {
     for size in if everything() { vec![0, 100] } else { vec![100] } {

@@ -8,7 +8,8 @@ use crate::workload::Communicator;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alltoall {
     /// n − 1 sends, then n − 1 receives (P §5.3, optimisation off). A send of an eager message that has to wait for
-    /// credits holds up those behind it; long messages do not wait for each other.
+    /// credits holds up those behind it; long messages do not wait for each other, nor do any where one without
+    /// credits is announced and waits for its receive.
     Plain,
     /// All receives are posted, then all sends started, the last receiver first, then all are waited for: what Open MPI
     /// 1.4 does with blocks of 200 to 3,000 bytes (its "basic linear" form). A send that waits for credits holds up
@@ -75,10 +76,9 @@ async fn post_all(
     group.task().wait_all(requests).await;
 }
 
-/// Sends a block before anything is received. A send of a long message would wait for its receive, so it is only
-/// started.
+/// Sends a block before anything is received. A send that may wait for its receive is only started.
 async fn send_first(group: &Communicator, to: u32, tag: Tag, part: Part, sends: &mut Vec<Request>) {
-    if group.task().is_eager(part.length) {
+    if group.task().sends_unreceived(part.length) {
         group.send(to, tag, part).await;
     } else {
         sends.push(group.start_send(to, tag, part).await);

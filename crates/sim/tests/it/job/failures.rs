@@ -1,6 +1,6 @@
 //! The errors of jobs that cannot go on.
 
-use tidegate_flow::SchemeName;
+use tidegate_flow::{Buffers, SchemeName};
 use tidegate_sim::checker::Wait;
 use tidegate_sim::{
     BlockedSender, FlowChoice, NodeId, Part, Rank, Sender, SimulationConfig, SimulationError, Tag, Task,
@@ -40,7 +40,36 @@ fn long_sends_that_nobody_receives_are_reported() {
     else {
         panic!("two processes wait for each other's receive");
     };
-    assert!(deadlock.to_string().contains("its send to rank 1 (tag 1) to end, holding 2 credits"), "{deadlock}");
+    assert!(
+        deadlock
+            .to_string()
+            .contains("its send to rank 1 (tag 1) to end, which waits for its receive, holding 2 credits"),
+        "{deadlock}"
+    );
+}
+
+/// With one buffer, what follows the first message finds no credit and is announced (L §4.2). Both wait for their
+/// sends, which MPI does not promise to end.
+#[test]
+fn short_sends_that_are_announced_and_that_nobody_receives_are_reported() {
+    let program = |task: Task| async move {
+        let part = task.allocate(100);
+        for _ in 0..2 {
+            task.send(Rank(1 - task.rank().0), Tag(1), part).await;
+        }
+        for _ in 0..2 {
+            task.receive(Sender::Any, Tag(1), part).await;
+        }
+    };
+    for scheme in [SchemeName::Preposted, SchemeName::Growing] {
+        let buffers = Buffers { per_connection: 1, ..Buffers::of(scheme) };
+        let flow = FlowChoice::Posted { scheme, buffers, piggyback: true };
+        let Err(SimulationError::Deadlock(deadlock)) = try_run(job(2, flow), &program) else {
+            panic!("two processes wait for each other's receive");
+        };
+        let text = deadlock.to_string();
+        assert!(text.contains("its send to rank 1 (tag 1) to end, which waits for its receive, holding"), "{text}");
+    }
 }
 
 /// P §2: a full mailbox blocks the sending node; without flow control that is the end of an all-to-all that sends

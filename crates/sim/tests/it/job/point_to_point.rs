@@ -71,6 +71,42 @@ fn a_receive_from_anybody_gets_everybodys_message() {
     }
 }
 
+/// A receive from anybody is matched with a message from another node, of which not all has come, when one comes on the
+/// path within the node: that one is for the next receive. Rank 1 sends at every moment of the other message's way.
+#[test]
+fn a_message_within_a_node_finds_the_second_receive_while_one_from_elsewhere_fills_the_first() {
+    let program = |delay, bytes| {
+        move |task: Task| async move {
+            match task.rank().0 {
+                0 => {
+                    let parts = [bytes; 2].map(|bytes| task.allocate(bytes));
+                    let mut requests = Vec::new();
+                    for part in parts {
+                        requests.push(task.start_receive(Sender::Any, Tag(1), part).await);
+                    }
+                    for (request, part) in requests.into_iter().zip(parts) {
+                        let delivery = task.wait(request).await;
+                        assert_eq!(read(&task, part), bytes_of(delivery.peer.0, bytes), "after {delay}");
+                    }
+                }
+                3 => {}
+                rank => {
+                    let part = filled(&task, bytes);
+                    task.compute(if rank == 1 { delay } else { Time::ZERO }).await;
+                    task.send(Rank(0), Tag(1), part).await;
+                }
+            }
+        }
+    };
+    for bytes in [2048, 20 << 10] {
+        for flow in all_flows() {
+            for delay in (0..40).step_by(3).map(Time::from_microseconds) {
+                run(SimulationConfig { intra_node_path: true, ..job(4, flow) }, &program(delay, bytes));
+            }
+        }
+    }
+}
+
 #[test]
 fn waiting_for_any_takes_operations_as_they_end() {
     let program = |task: Task| async move {
