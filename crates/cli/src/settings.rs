@@ -343,11 +343,11 @@ mod tests {
         let open_mpi = mpi(MpiKind::OpenMpi, "5.0.11");
         let parameters = [(FABRIC, "psm3".to_owned())];
         let text = lines(&Plan { parameters: &parameters, ..plan(Some(&open_mpi), &empty) });
-        assert!(text.contains("\nPSM3_CONNECT_TIMEOUT=0\n"), "{text}");
+        assert!(text.contains("\nPSM3_CONNECT_TIMEOUT=60\n"), "{text}");
         assert!(text.contains("FI_TIDEGATE_FABRIC;PSM3_CONNECT_TIMEOUT\n"), "it reaches other hosts: {text}");
         let environment = |name: &str| (name == "PSM3_CONNECT_TIMEOUT").then(|| OsString::from("7"));
         let text = lines(&Plan { parameters: &parameters, ..plan(Some(&open_mpi), &environment) });
-        assert!(!text.contains("PSM3_CONNECT_TIMEOUT=0"), "{text}");
+        assert!(!text.contains("PSM3_CONNECT_TIMEOUT=60"), "{text}");
         let tcp = [(FABRIC, "tcp/eth0".to_owned())];
         assert!(!lines(&Plan { parameters: &tcp, ..plan(Some(&open_mpi), &empty) }).contains("PSM3"));
     }

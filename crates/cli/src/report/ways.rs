@@ -60,7 +60,7 @@ impl Range {
         let (way, other) = if self.is_read { ("direct", "bounced") } else { ("bounced", "direct") };
         let (fast, slow) = (self.taken, self.other);
         if names_both {
-            format!("{which} {way}, as that took {fast:.1} GB/s and {other} {slow:.1}")
+            format!("{which} {way}, as measured ({fast:.1} GB/s, {other} {slow:.1})")
         } else {
             format!("{which} {way} ({fast:.1} GB/s, {other} {slow:.1})")
         }
@@ -117,7 +117,7 @@ mod tests {
         let rank: &[_] = &[(3, 100, 200), (4, 125, 250), (5, 200, 125), (11, 250, 100)];
         assert_eq!(
             line(&job(&[rank])),
-            "tidegate: long messages on a host: 16.0 KiB to 64.0 KiB bounced, as that took 8.0 GB/s and direct 4.0; above \
+            "tidegate: long messages on a host: 16.0 KiB to 64.0 KiB bounced, as measured (8.0 GB/s, direct 4.0); above \
              64.0 KiB to 128 KiB direct (8.0 GB/s, bounced 5.0); above 4.00 MiB direct (10.0 GB/s, bounced 4.0)\n"
         );
     }
@@ -127,7 +127,7 @@ mod tests {
         let told = line(&job(&[&[(0, 100, 200)], &[(0, 100, 200)], &[(0, 900, 200)], &[(0, 0, 5), (1, 7, 0)]]));
         assert_eq!(
             told,
-            "tidegate: long messages on a host: up to 4.00 KiB bounced, as that took 10.0 GB/s and direct 5.0\n"
+            "tidegate: long messages on a host: up to 4.00 KiB bounced, as measured (10.0 GB/s, direct 5.0)\n"
         );
         assert_eq!(line(&job(&[&[(2, 100, 0)], &[]])), "");
     }

@@ -12,15 +12,15 @@
 //! | 40–72 | network address: its length, and 32 bytes |
 //! | 73 | bytes of the host's name, at most 63 |
 //! | 74– | the host's name |
-//! | then | the TCP port at which its kernel answers for it: 0, or 4 or 6 for the family, IP address, port |
+//! | then | the TCP port at which it is watched: 0, or 4 or 6 for the family, IP address, port, name of 8 bytes |
 
 use super::admission;
 use super::contact::Contact;
 use super::kind::NetworkKind;
-use super::network::{LOWER_ADDRESS_MOST, LowerAddress};
+use super::network::{LOWER_ADDRESS_MOST, LowerAddress, Watched};
 use super::wire::{HEADER_BYTES, Header, Kind, Receipt};
 use crate::shm::{Address, Difference, Settings, Told};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// Most bytes of a host's name that are told.
 const HOST_BYTES_MOST: usize = 63;
@@ -39,7 +39,7 @@ pub struct Greeting {
     /// The name of its host.
     pub host: String,
     /// Where its kernel may be asked for it, if that is another socket than its address.
-    pub watched_at: Option<SocketAddr>,
+    pub watched: Option<Watched>,
 }
 
 /// A batch of a header only, from the endpoint of one id to that of another.
@@ -68,16 +68,18 @@ fn parse_lower(bytes: &[u8]) -> Option<(LowerAddress, &[u8])> {
     Some((LowerAddress::new(lower.get(..usize::from(*length))?)?, rest))
 }
 
-/// The socket that these bytes name, if they name one. `None`: they are no such bytes.
-fn parse_socket(bytes: &[u8]) -> Option<Option<SocketAddr>> {
+/// The port that these bytes name, if they name one. `None`: they are no such bytes.
+fn parse_watched(bytes: &[u8]) -> Option<Option<Watched>> {
     let (family, rest) = bytes.split_first()?;
-    let (ip, port): (IpAddr, _) = match family {
+    let (ip, rest): (IpAddr, _) = match family {
         0 => return Some(None),
-        4 => rest.split_first_chunk::<4>().map(|(ip, port)| ((*ip).into(), port))?,
-        6 => rest.split_first_chunk::<16>().map(|(ip, port)| ((*ip).into(), port))?,
+        4 => rest.split_first_chunk::<4>().map(|(ip, rest)| ((*ip).into(), rest))?,
+        6 => rest.split_first_chunk::<16>().map(|(ip, rest)| ((*ip).into(), rest))?,
         _ => return None,
     };
-    Some(Some((ip, u16::from_be_bytes(*port.first_chunk()?)).into()))
+    let (port, rest) = rest.split_first_chunk()?;
+    let at = (ip, u16::from_be_bytes(*port)).into();
+    Some(Some(Watched { at, name: u64::from_le_bytes(*rest.first_chunk()?) }))
 }
 
 /// Where the sender of a ping wants its answer, which is all that a ping says.
@@ -100,11 +102,13 @@ impl Greeting {
         emit_lower(lower, batch);
         batch.push(host.len() as u8);
         batch.extend_from_slice(host);
-        match self.watched_at.map(|at| (at.ip(), at.port().to_be_bytes())) {
-            None => batch.push(0),
-            Some((IpAddr::V4(ip), port)) => batch.extend([&[4], &ip.octets()[..], &port].concat()),
-            Some((IpAddr::V6(ip), port)) => batch.extend([&[6], &ip.octets()[..], &port].concat()),
+        let Some(Watched { at, name }) = self.watched else { return batch.push(0) };
+        match at.ip() {
+            IpAddr::V4(ip) => batch.extend([&[4], &ip.octets()[..]].concat()),
+            IpAddr::V6(ip) => batch.extend([&[6], &ip.octets()[..]].concat()),
         }
+        batch.extend(at.port().to_be_bytes());
+        batch.extend(name.to_le_bytes());
     }
 
     /// Reads the greeting of the endpoint that has this id; anything may stand in `bytes`. The host's name is for
@@ -118,7 +122,7 @@ impl Greeting {
         let (lower, rest) = parse_lower(rest).filter(|(lower, _)| !lower.is_empty())?;
         let (length, host) = rest.split_first()?;
         let (host, rest) = host.split_at_checked(usize::from(*length).min(HOST_BYTES_MOST))?;
-        let watched_at = parse_socket(rest)?;
+        let watched = parse_watched(rest)?;
         let host = String::from_utf8_lossy(host).chars().filter(|letter| !letter.is_control()).collect();
         let rank = Some(u32::from_le_bytes(*rank)).filter(|rank| *rank != u32::MAX);
         let (settings, kind) = (Settings::from_bytes(*settings), NetworkKind::from_byte(*kind));
@@ -129,7 +133,7 @@ impl Greeting {
             rank,
             reads_memory: *reads_memory == 1,
             host,
-            watched_at,
+            watched,
         })
     }
 
@@ -180,15 +184,15 @@ mod tests {
 
     fn greeting(id: u64, slots: u32) -> Greeting {
         let contact = contact(id, 1, slots);
-        Greeting { contact, window: 4096, rank: Some(3), reads_memory: true, host: "h2".into(), watched_at: None }
+        Greeting { contact, window: 4096, rank: Some(3), reads_memory: true, host: "h2".into(), watched: None }
     }
 
     #[test]
     fn what_is_written_is_read_and_is_not_the_secret() {
         let sockets = [None, Some("10.0.0.7:4711"), Some("[fd00::7]:65535")];
         for (rank, socket) in [Some(3), None].into_iter().flat_map(|rank| sockets.map(|socket| (rank, socket))) {
-            let watched_at = socket.map(|socket| socket.parse().unwrap());
-            let greeting = Greeting { rank, watched_at, ..greeting(7, 64) };
+            let watched = socket.map(|socket| Watched { at: socket.parse().unwrap(), name: 0x1234_5678_9abc_def0 });
+            let greeting = Greeting { rank, watched, ..greeting(7, 64) };
             let mut bytes = Vec::new();
             greeting.emit(&mut bytes);
             let read = Greeting::parse(greeting.contact.id(), &bytes);

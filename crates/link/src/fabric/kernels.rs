@@ -41,6 +41,8 @@ struct Connection {
     is_taken: bool,
     is_accepted: bool,
     is_ended: bool,
+    /// The process has said its name.
+    is_named: bool,
 }
 
 /// See the module.
@@ -59,6 +61,8 @@ pub(super) struct Kernels {
     pub questions_peak: usize,
     /// No node can make more than this.
     pub descriptors: usize,
+    /// Processes say their names to those who connect, and close the connections.
+    pub say_names: bool,
 }
 
 impl Kernels {
@@ -75,11 +79,17 @@ impl Kernels {
             held_peak: 0,
             questions_peak: 0,
             descriptors: usize::MAX,
+            say_names: false,
         }
     }
 
     pub fn host_of(&self, node: usize) -> IpAddr {
         IpAddr::from(Ipv4Addr::new(10, 0, 0, self.ports[node].host))
+    }
+
+    /// The number by which a node's process is told from others at its port.
+    pub fn name_of(&self, node: usize) -> u64 {
+        7_000_000 + node as u64
     }
 
     /// Puts a node on the host of another.
@@ -141,10 +151,11 @@ impl Kernels {
     pub fn accept(&mut self, node: usize) {
         let port = &mut self.ports[node];
         (port.strangers, port.ended, port.is_cut) = (0, 0, false);
-        let closes = port.closes;
+        let (closes, says_name) = (port.closes, self.say_names);
         for one in self.connections.values_mut().filter(|one| one.to == node && one.is_taken) {
             one.is_accepted = true;
             one.is_ended |= closes;
+            one.is_named |= says_name;
         }
     }
 
@@ -154,7 +165,8 @@ impl Kernels {
         }
         self.number += 1;
         self.tried[target as usize] += 1;
-        let one = Connection { from, to, target, is_taken: false, is_accepted: false, is_ended: false };
+        let one =
+            Connection { from, to, target, is_taken: false, is_accepted: false, is_ended: false, is_named: false };
         self.connections.insert(self.number, one);
         self.held_peak = self.held_peak.max(self.held_by(from, ProbeTarget::Peer));
         let host = self.host_of(to);
@@ -168,6 +180,7 @@ impl Kernels {
         let one = self.connections[&number];
         let (port, host) = (self.ports[one.to], self.host(one.to));
         match one {
+            Connection { is_named: true, .. } => return Answer::Named(self.name_of(one.to)),
             Connection { is_ended: true, .. } => return Answer::Ended,
             Connection { is_taken: true, .. } => return Answer::Taken,
             _ if host.is_unreachable => return Answer::Unreachable("no route to host".into()),

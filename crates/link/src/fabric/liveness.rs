@@ -77,6 +77,8 @@ pub enum Reach {
     Refused,
     /// Somebody listens there.
     Listening,
+    /// The process there has said this number, and has closed the connection.
+    Named(u64),
     /// Its port is silent, and its host is there: too many wait for a process that takes no connections now.
     Crowded,
     /// There is no way to the host; the text says why.
@@ -262,16 +264,26 @@ impl Trouble {
             }
             Reach::Silent { had_answered } => self.silence = Some(had_answered),
             // While others have the turn, nothing can be heard.
-            Reach::Asked | Reach::Postponed | Reach::Listening | Reach::Crowded => self.silent_since = now,
+            Reach::Asked | Reach::Postponed | Reach::Listening | Reach::Named(_) | Reach::Crowded => {
+                self.silent_since = now;
+            }
         }
         self.verdict(now)
     }
 
-    /// The same where the question goes by another network (`watch`): the failures of this one count as well, as if
-    /// the peer could not be asked.
+    /// The same where the question goes by another network (`watch`): that the port refuses connections is a proof, and
+    /// nothing else says anything. All else is as where nobody can be asked.
     pub fn judge_aside(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
-        let is_due = now >= self.ask_at;
-        self.judge(now, reach).or_else(|| if is_due { self.verdict_unasked(now) } else { None })
+        if now < self.ask_at {
+            return None;
+        }
+        self.ask_at = now + ASK_FIRST;
+        match reach() {
+            Some(Reach::Refused) => self.refused.add(now),
+            Some(Reach::Asked | Reach::Postponed) => {}
+            _ => self.refused = Series::default(),
+        }
+        self.verdict_refused(now).or_else(|| self.verdict_unasked(now))
     }
 
     /// Time until the next look.
@@ -283,16 +295,21 @@ impl Trouble {
                 return interval;
             }
             Reach::Refused => ASK_FIRST,
-            Reach::Listening | Reach::Crowded | Reach::Silent { .. } => LOOK_INTERVAL,
+            Reach::Listening | Reach::Named(_) | Reach::Crowded | Reach::Silent { .. } => LOOK_INTERVAL,
             Reach::Unreachable(_) | Reach::Lacking(_) | Reach::Postponed => ASK_AGAIN,
         };
         self.answer_interval = ANSWER_INTERVAL;
         interval
     }
 
+    fn verdict_refused(&self, now: Instant) -> Option<String> {
+        let is_proven = self.refused.proves(now, REFUSED_FOR);
+        is_proven.then(|| "its host refuses connections to it: its process has ended".to_owned())
+    }
+
     fn verdict(&self, now: Instant) -> Option<String> {
-        if self.refused.proves(now, REFUSED_FOR) {
-            return Some("its host refuses connections to it: its process has ended".to_owned());
+        if let Some(why) = self.verdict_refused(now) {
+            return Some(why);
         }
         let why = &self.why;
         if self.unreachable.proves(now, FAILED_FOR) {

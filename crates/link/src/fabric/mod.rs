@@ -81,7 +81,7 @@ pub use greeting::Greeting;
 pub use kind::NetworkKind;
 pub use link::FabricLink;
 pub use network::{
-    Answer, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Probe, ProbeTarget, Route, Sending, Token,
+    Answer, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Probe, ProbeTarget, Route, Sending, Token, Watched,
 };
 pub use peer::OUTSTANDING_MOST;
 pub use protocol::{Counts, Protocol};

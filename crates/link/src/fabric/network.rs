@@ -106,11 +106,22 @@ pub enum ProbeTarget {
     Host,
 }
 
+/// A port at which a process answers each connection with a number, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The port.
+    pub at: SocketAddr,
+    /// The number: random, so that another process at an address of the same bytes is told from this one.
+    pub name: u64,
+}
+
 /// What has become of a connection that nobody uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// None yet: the host is out of reach, or too many wait there for a process that takes no connections now.
     None,
+    /// The process at the port has said this number ([`Watched::name`]), and has closed it.
+    Named(u64),
     /// It is there, for as long as the other host's kernel says so when it is asked, which happens by itself.
     Taken,
     /// It was there, and is no more: whoever had it has closed it or has ended, or its host answers nothing any more,
@@ -210,8 +221,17 @@ pub trait Network {
 
     /// Where the kernel of this host may be asked for this process, where that is another socket than its address, and
     /// the network tells nothing of processes that have ended: peers are told.
-    fn watched_at(&self) -> Option<SocketAddr> {
+    fn watched(&self) -> Option<Watched> {
         None
+    }
+
+    /// Answers those who have connected there. To be called now and then.
+    fn tend(&mut self) {}
+
+    /// Whether an answer may go to the address of a stranger. A network that keeps all addresses that it was ever told
+    /// must not be told any by strangers.
+    fn may_answer(&self, _stranger: &LowerAddress) -> bool {
+        true
     }
 
     /// The peer of a route has said where its kernel may be asked for it. From now on [`host`](Self::host) and

@@ -103,6 +103,9 @@ impl Notices {
             return true;
         }
         notice.retry = (now + notice.retry.1, notice.retry.1 * 2);
+        if notice.is_answer && notice.route.is_none() && !network.may_answer(&notice.to.1) {
+            return false;
+        }
         let Some(route) = notice.route.or_else(|| network.resolve(&notice.to.1).ok()) else { return false };
         notice.route = Some(route);
         let token = Token(u64::from(NO_PLACE) << 32 | u64::from(notice.number));

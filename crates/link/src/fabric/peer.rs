@@ -5,13 +5,12 @@ use super::contact::Contact;
 use super::greeting::Greeting;
 use super::liveness::{Probe, Reach, Trouble};
 use super::loading::Loading;
-use super::network::{Network, Route};
+use super::network::{Network, Route, Watched};
 use super::slots::Speculating;
 use super::stream::{ACKNOWLEDGED_BYTES, Inbox, Outbox, UNACKNOWLEDGED};
 use super::unsendable::Unsendable;
 use super::watch::Watch;
 use super::wire::{Kind, PACKETS_PER_BATCH, Receipt};
-use std::net::SocketAddr;
 use tidegate_flow::{Header, Instant, PACKET_BYTES, Packet, PacketKind};
 
 /// Sendings to a peer that the network may have at a time: what one peer does not take must not use up the buffers
@@ -275,7 +274,7 @@ impl Peer {
 
     /// Finds out whether it can still be reached, as [`Trouble::judge`] does.
     pub fn judge(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
-        let is_aside = self.watched_at().is_some();
+        let is_aside = self.watched().is_some();
         let trouble = self.trouble.as_mut()?;
         match (is_aside, self.watch.is_known()) {
             (false, _) => trouble.judge(now, reach),
@@ -285,8 +284,8 @@ impl Peer {
     }
 
     /// Where its kernel may be asked for it, if that is another socket than its address.
-    pub fn watched_at(&self) -> Option<SocketAddr> {
-        self.greeting.as_ref()?.watched_at
+    pub fn watched(&self) -> Option<Watched> {
+        self.greeting.as_ref()?.watched
     }
 
     /// Since when it owes us an acknowledgement, or a welcome.

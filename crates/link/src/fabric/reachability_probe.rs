@@ -103,7 +103,7 @@ impl Host {
         network.close(question);
         self.question = None;
         // A router's word that there is no way proves nothing, nor does a firewall's.
-        let is_heard = matches!(answer, Answer::Refused | Answer::Taken | Answer::Ended);
+        let is_heard = matches!(answer, Answer::Refused | Answer::Taken | Answer::Named(_) | Answer::Ended);
         self.handle_answer(is_heard, now);
     }
 
@@ -261,14 +261,14 @@ impl ReachabilityProbe {
         match answer {
             // Whoever was there has ended, or makes progress, or the kernel had never had the connection: the next one
             // tells, which is tried at once.
-            Answer::Ended => {
+            Answer::Ended | Answer::Named(_) => {
                 asked.ended = if lasted >= Some(GOOD_AFTER) { 0 } else { asked.ended + 1 };
                 let wait = match asked.ended {
                     0 | 1 => Duration::ZERO,
                     ended => AGAIN_FIRST.saturating_mul(1 << (ended - 2).min(16)).min(AGAIN_MOST),
                 };
                 (asked.again_at, asked.silent_since) = (now + wait, now);
-                Reach::Asked
+                if let Answer::Named(name) = answer { Reach::Named(name) } else { Reach::Asked }
             }
             Answer::Refused => {
                 asked.silent_since = now;

@@ -171,6 +171,7 @@ impl Protocol {
             return;
         }
         self.look_at = now + LOOK_INTERVAL;
+        network.tend();
         self.reachability.handle_timeout(network, now);
         for _ in 0..self.places.len().min(PLACES_PER_LOOK) {
             let place = PeerId((self.look_from % self.places.len()) as u32);
@@ -199,13 +200,13 @@ impl Protocol {
     /// Finds out whether a peer's process is there, where the network below tells nothing of that.
     fn watch(&mut self, place: PeerId, network: &mut impl Network, now: Instant) {
         let Some(peer) = self.places.get_mut(place.0 as usize).and_then(|at| at.peer.as_deref_mut()) else { return };
-        let (Phase::Open, Some(route), Some(at)) = (peer.phase, peer.route, peer.watched_at()) else { return };
+        let (Phase::Open, Some(route), Some(watched)) = (peer.phase, peer.route, peer.watched()) else { return };
         if peer.watch.begin() {
-            network.watch(route, at);
+            network.watch(route, watched.at);
         }
         // Trouble asks by itself.
         let is_silent = peer.probe.is_silent(now) && peer.trouble.is_none();
-        match peer.watch.look(now, is_silent, || self.reachability.ask(place, route, network, now)) {
+        match peer.watch.look(now, watched.name, is_silent, || self.reachability.ask(place, route, network, now)) {
             Finding::Nothing => {}
             Finding::Enough => self.reachability.stop(place),
             Finding::Lost(why) => {

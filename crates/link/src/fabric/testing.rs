@@ -3,7 +3,7 @@
 
 use super::contact::Contact;
 use super::kernels::Kernels;
-use super::network::{Answer, LowerAddress, Network, NetworkEvent, Probe, ProbeTarget, Route, Sending, Token};
+use super::network::{Answer, LowerAddress, Network, NetworkEvent, Probe, ProbeTarget, Route, Sending, Token, Watched};
 use super::peer::OUTSTANDING_MOST;
 use super::wire::{Kind, SHORT_BATCH_BYTES};
 use crate::memory::IoBuffer;
@@ -344,9 +344,10 @@ impl Network for SimNetwork {
         Sending::Taken
     }
 
-    fn watched_at(&self) -> Option<SocketAddr> {
+    fn watched(&self) -> Option<Watched> {
         let world = self.world.borrow();
-        world.tells_nothing.then(|| (world.kernels.host_of(self.me), 1000 + self.me as u16).into())
+        let at = (world.kernels.host_of(self.me), 1000 + self.me as u16).into();
+        world.tells_nothing.then(|| Watched { at, name: world.kernels.name_of(self.me) })
     }
 
     fn watch(&mut self, route: Route, at: SocketAddr) {

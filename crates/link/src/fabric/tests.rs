@@ -35,7 +35,7 @@ pub(super) fn greeting(id: u64, slots: u32) -> Greeting {
         rank: Some(id as u32),
         reads_memory: true,
         host: format!("h{id}"),
-        watched_at: None,
+        watched: None,
     }
 }
 

@@ -1,16 +1,26 @@
 //! [`Watch`]: whether the process of a peer is there, over a network below that tells nothing of its end.
 //!
-//! Some networks take messages for a process that has ended, and report nothing for minutes or ever; others say "again"
-//! for ever. All hosts of a cluster have IP beside such a network. So a process that uses one listens at a TCP port at
-//! which it never reads, and tells the port in its greeting: its kernel answers for it while it computes, and refuses
-//! connections when it has ended.
+//! Some networks take messages for a process that has ended, and report nothing for minutes or ever; others say
+//! "again" for ever. All hosts of a cluster have IP beside such a network. So a process that uses one listens at a TCP
+//! port, and tells it in its greeting, with a random number, its *name*. When it makes progress, it says the name to
+//! those who have connected, and nothing else. Its kernel answers for it while it computes, and refuses connections
+//! when it has ended.
 //!
-//! That network is another one, so its silence says nothing of the peer, and neither does a firewall's refusal. Only
-//! this counts: the port took a connection once, when all was well, and refuses them now, for [`REFUSED_FOR`]. The peer
-//! is asked when it has not answered a ping for a second; one that computes takes the connection, which is kept.
+//! That network is another one, so its silence says nothing of the peer, nor does a firewall's refusal, nor another
+//! process that has the same address on another network. Only this counts: the port said the right name once, and
+//! refuses connections now, for [`REFUSED_FOR`]. The peer is asked when it has not answered a ping for a second; one
+//! that computes takes the connection, which is kept.
 
 use super::liveness::{REFUSED_FOR, Reach, Series};
+use std::time::Duration;
 use tidegate_flow::Instant;
+
+/// For this long a port is asked for its name: its process may compute.
+const MEET_FOR: Duration = Duration::from_secs(2);
+/// Time until it is asked again. It doubles with each that is in vain.
+const MEET_AGAIN_FIRST: Duration = Duration::from_secs(1);
+/// The longest.
+const MEET_AGAIN_MOST: Duration = Duration::from_secs(60);
 
 /// Where the acquaintance with a peer's port stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,9 +30,9 @@ enum Stage {
     Untold,
     /// The port is asked for the first time.
     Meeting,
-    /// The port has taken a connection.
+    /// The port has said the right name.
     Known,
-    /// The port cannot be reached from here.
+    /// Another process is there.
     Useless,
 }
 
@@ -45,6 +55,10 @@ pub struct Watch {
     refused: Series,
     /// The port is being asked because the peer is silent.
     is_asking: bool,
+    /// The port is not asked for its name before this, and until when it is; and how often that was in vain.
+    meet_at: Instant,
+    meet_until: Option<Instant>,
+    meetings: u32,
 }
 
 impl Watch {
@@ -68,23 +82,20 @@ impl Watch {
         core::mem::take(&mut self.is_asking)
     }
 
-    /// A look now and then. `is_silent`: the peer does not answer pings. `reach` asks the port, or looks for its
-    /// answer.
-    pub fn look(&mut self, now: Instant, is_silent: bool, reach: impl FnOnce() -> Option<Reach>) -> Finding {
+    /// A look now and then. `name`: the peer's. `is_silent`: the peer does not answer pings. `reach` asks the port, or
+    /// looks for its answer.
+    pub fn look(&mut self, now: Instant, name: u64, is_silent: bool, reach: impl FnOnce() -> Option<Reach>) -> Finding {
         match self.stage {
-            Stage::Meeting => {
-                self.stage = match reach() {
-                    Some(Reach::Asked | Reach::Postponed | Reach::Lacking(_)) => return Finding::Nothing,
-                    Some(Reach::Listening) => Stage::Known,
-                    _ => Stage::Useless,
-                };
-                Finding::Enough
-            }
+            Stage::Meeting if now >= self.meet_at => self.meet(now, name, reach()),
             Stage::Known if is_silent => {
                 self.is_asking = true;
                 match reach() {
                     Some(Reach::Refused) => self.refused.add(now),
                     Some(Reach::Asked | Reach::Postponed) => {}
+                    Some(Reach::Named(other)) if other != name => {
+                        self.stage = Stage::Useless;
+                        return Finding::Enough;
+                    }
                     _ => self.refused = Series::default(),
                 }
                 if self.refused.proves(now, REFUSED_FOR) {
@@ -92,8 +103,28 @@ impl Watch {
                 }
                 Finding::Nothing
             }
-            Stage::Untold | Stage::Known | Stage::Useless => Finding::Nothing,
+            Stage::Untold | Stage::Meeting | Stage::Known | Stage::Useless => Finding::Nothing,
         }
+    }
+
+    /// The port has answered so, before it is known.
+    fn meet(&mut self, now: Instant, name: u64, reach: Option<Reach>) -> Finding {
+        let until = *self.meet_until.get_or_insert(now + MEET_FOR);
+        match reach {
+            Some(Reach::Named(said)) => {
+                self.stage = if said == name { Stage::Known } else { Stage::Useless };
+                return Finding::Enough;
+            }
+            None => {
+                self.stage = Stage::Useless;
+                return Finding::Enough;
+            }
+            Some(Reach::Asked | Reach::Postponed | Reach::Listening) if now < until => return Finding::Nothing,
+            Some(_) => {}
+        }
+        let pause = MEET_AGAIN_FIRST.saturating_mul(1 << self.meetings.min(16)).min(MEET_AGAIN_MOST);
+        (self.meet_at, self.meet_until, self.meetings) = (now + pause, None, self.meetings + 1);
+        Finding::Enough
     }
 }
 
@@ -101,51 +132,76 @@ impl Watch {
 mod tests {
     use super::*;
 
+    const NAME: u64 = 77;
+
     fn at(milliseconds: u64) -> Instant {
         Instant::from_nanos(milliseconds * 1_000_000)
     }
 
-    fn met(first: Reach) -> Watch {
+    fn known() -> Watch {
         let mut watch = Watch::default();
         assert!(watch.begin() && !watch.begin());
-        assert_eq!(watch.look(at(0), true, || Some(Reach::Asked)), Finding::Nothing);
-        assert_eq!(watch.look(at(100), true, || Some(first)), Finding::Enough);
+        assert_eq!(watch.look(at(0), NAME, true, || Some(Reach::Listening)), Finding::Nothing);
+        assert_eq!(watch.look(at(100), NAME, true, || Some(Reach::Named(NAME))), Finding::Enough);
+        assert!(watch.is_known());
         watch
     }
 
     /// Looks every 100 ms, and when the peer counts as lost.
     fn lost_at(watch: &mut Watch, reach: impl Fn(u64) -> Reach) -> Option<u64> {
-        (200..20_000)
-            .step_by(100)
-            .find(|now| matches!(watch.look(at(*now), true, || Some(reach(*now))), Finding::Lost(_)))
+        let is_lost = |now: &u64| matches!(watch.look(at(*now), NAME, true, || Some(reach(*now))), Finding::Lost(_));
+        (200..200_000).step_by(100).find(is_lost)
     }
 
     #[test]
-    fn a_port_that_took_a_connection_and_refuses_now_proves_the_end() {
-        let mut watch = met(Reach::Listening);
-        assert_eq!(lost_at(&mut watch, |now| if now < 5_000 { Reach::Listening } else { Reach::Refused }), Some(5_500));
+    fn a_port_that_said_its_name_and_refuses_now_proves_the_end() {
+        let ends = |now| if now < 5_000 { Reach::Listening } else { Reach::Refused };
+        assert_eq!(lost_at(&mut known(), ends), Some(5_500));
     }
 
     #[test]
     fn nothing_else_proves_anything() {
-        for first in [Reach::Refused, Reach::Silent { had_answered: false }, Reach::Unreachable(String::new())] {
-            assert_eq!(lost_at(&mut met(first), |_| Reach::Refused), None, "a firewall may answer so");
-        }
-        let others = [Reach::Silent { had_answered: true }, Reach::Unreachable(String::new()), Reach::Crowded];
+        let others = [
+            Reach::Silent { had_answered: true },
+            Reach::Unreachable(String::new()),
+            Reach::Crowded,
+            Reach::Named(NAME),
+        ];
         for other in others {
-            assert_eq!(lost_at(&mut met(Reach::Listening), |_| other.clone()), None, "another network may be down");
+            assert_eq!(lost_at(&mut known(), |_| other.clone()), None, "another network may be down");
         }
-        let mut watch = met(Reach::Listening);
         let sometimes = |now: u64| if now.is_multiple_of(400) { Reach::Listening } else { Reach::Refused };
-        assert_eq!(lost_at(&mut watch, sometimes), None);
+        assert_eq!(lost_at(&mut known(), sometimes), None);
+        let another = |now: u64| if now < 300 { Reach::Named(NAME + 1) } else { Reach::Refused };
+        assert_eq!(lost_at(&mut known(), another), None, "another process has the address there");
+    }
+
+    #[test]
+    fn a_port_is_asked_for_its_name_until_it_says_it_more_and_more_rarely() {
+        for answer in [Reach::Refused, Reach::Crowded, Reach::Silent { had_answered: false }, Reach::Listening] {
+            let (mut watch, mut asked) = (Watch::default(), 0);
+            watch.begin();
+            for now in (0..600_000).step_by(100) {
+                watch.look(at(now), NAME, false, || {
+                    asked += 1;
+                    Some(answer.clone())
+                });
+            }
+            assert!(!watch.is_known() && (10..400).contains(&asked), "{asked} times {answer:?}");
+            let named = (600_000..700_000).step_by(100).find(|now| {
+                watch.look(at(*now), NAME, false, || Some(Reach::Named(NAME)));
+                watch.is_known()
+            });
+            assert!(named.is_some(), "it can be reached now");
+        }
     }
 
     #[test]
     fn a_peer_that_answers_is_not_asked() {
-        let mut watch = met(Reach::Listening);
-        assert_eq!(watch.look(at(200), false, || unreachable!()), Finding::Nothing);
+        let mut watch = known();
+        assert_eq!(watch.look(at(200), NAME, false, || unreachable!()), Finding::Nothing);
         assert!(!watch.handle_heard(), "nobody asked");
-        watch.look(at(300), true, || Some(Reach::Refused));
+        watch.look(at(300), NAME, true, || Some(Reach::Refused));
         assert!(watch.handle_heard(), "and here somebody did");
         assert_eq!(lost_at(&mut watch, |_| Reach::Refused), Some(700), "it begins anew");
     }

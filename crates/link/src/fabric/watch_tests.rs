@@ -4,7 +4,7 @@ use super::kernels::Host;
 use super::network::Network;
 use super::protocol::Protocol;
 use super::tests::{Job, MOMENT, WHILE, flow, greeting};
-use super::{Greeting, ProbeTarget};
+use super::{Greeting, ProbeTarget, Watched};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,8 +13,9 @@ const SECOND: Duration = Duration::from_secs(1);
 fn pair() -> Job {
     let mut job = Job::new(2, 1);
     job.world.borrow_mut().tells_nothing = true;
+    job.world.borrow_mut().kernels.say_names = true;
     for (id, node) in job.nodes.iter_mut().enumerate() {
-        let own = Greeting { watched_at: node.network.watched_at(), ..greeting(id as u64, 64) };
+        let own = Greeting { watched: node.network.watched(), ..greeting(id as u64, 64) };
         node.protocol = Protocol::new(own, &flow());
     }
     let to = job.peer(0, 1);
@@ -81,17 +82,44 @@ fn the_network_by_which_kernels_are_asked_may_be_down() {
     }
 }
 
-#[test]
-fn a_firewall_that_refuses_from_the_beginning_ends_nobody() {
+/// Two that greet each other while the port of the second is as `before` says; then it computes or is killed.
+fn greeted(before: impl Fn(&mut Job)) -> Job {
     let mut job = Job::new(2, 1);
     job.world.borrow_mut().tells_nothing = true;
-    job.world.borrow_mut().kernels.end_process(1);
+    job.world.borrow_mut().kernels.say_names = true;
     for (id, node) in job.nodes.iter_mut().enumerate() {
-        let own = Greeting { watched_at: node.network.watched_at(), ..greeting(id as u64, 64) };
+        let own = Greeting { watched: node.network.watched(), ..greeting(id as u64, 64) };
         node.protocol = Protocol::new(own, &flow());
     }
+    before(&mut job);
     job.peer(0, 1);
     job.steps(3, MOMENT);
     job.steps(40, WHILE);
+    job
+}
+
+#[test]
+fn a_firewall_that_refuses_from_the_beginning_ends_nobody() {
+    let mut job = greeted(|job| job.world.borrow_mut().kernels.end_process(1));
     assert_eq!(missed(&mut job, 1800 * SECOND), None);
+}
+
+#[test]
+fn a_queue_that_is_full_at_first_is_tried_again() {
+    // Its process accepts what waits with each step, so that the queue is full only as long as it computes.
+    let mut job = greeted(|job| job.world.borrow_mut().kernels.set_queue(1, 0, 0));
+    job.world.borrow_mut().kernels.set_queue(1, 128, 0);
+    job.steps(200, WHILE);
+    job.world.borrow_mut().kill(1);
+    assert!(missed(&mut job, 60 * SECOND).expect("it is missed").0 < 4 * SECOND);
+}
+
+#[test]
+fn another_process_at_the_same_address_says_nothing_of_the_peer() {
+    let mut job = greeted(|job| {
+        let watched = job.nodes[1].network.watched().map(|watched| Watched { name: 1, ..watched });
+        job.nodes[1].protocol = Protocol::new(Greeting { watched, ..greeting(1, 64) }, &flow());
+    });
+    job.world.borrow_mut().kernels.end_process(1);
+    assert_eq!(missed(&mut job, 1800 * SECOND), None, "its port is another's, who has ended");
 }

@@ -6,7 +6,7 @@
 
 use super::choice::Choice;
 use super::interfaces::{Interfaces, Preference, speed_of_interface};
-use super::networks::{Domains, refusal, row_of};
+use super::networks::{Asking, Domains, refusal, row_of};
 use crate::addressing::host;
 use crate::border::bindings::*;
 use crate::border::loader::Loader;
@@ -102,6 +102,11 @@ impl Offer {
     fn fabric(&self) -> String {
         // SAFETY: the text lives as long as the offer.
         unsafe { text(self.parts().2.name) }
+    }
+
+    /// Whether this process needs a TCP port beside it, by which peers notice its end.
+    pub fn is_watched(&self) -> bool {
+        row_of(&self.provider()).asking == Asking::Operations
     }
 
     /// Whether addresses are those of sockets.

@@ -28,7 +28,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
 use tidegate_link::fabric::{
-    Answer, LowerAddress, Network, NetworkEvent, NetworkKind, Probe, ProbeTarget, Route, Sending, Token,
+    Answer, LowerAddress, Network, NetworkEvent, NetworkKind, Probe, ProbeTarget, Route, Sending, Token, Watched,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
@@ -190,8 +190,11 @@ impl Lower {
 
     /// Whether an address may lead to this host: it is that of one of its interfaces, or of no socket.
     pub fn may_be_own(&self, address: &LowerAddress) -> bool {
-        let socket = address.socket().filter(|_| self.has_sockets);
-        socket.is_none_or(|socket| self.own.iter().any(|(_, ip)| *ip == socket.ip().to_canonical()))
+        address.socket().filter(|_| self.has_sockets).is_none_or(|socket| self.is_own(socket.ip()))
+    }
+
+    fn is_own(&self, ip: IpAddr) -> bool {
+        self.own.iter().any(|(_, own)| *own == ip.to_canonical())
     }
 
     /// The socket by which the kernel of a peer's host can be asked for the peer.
@@ -382,11 +385,7 @@ impl Network for Lower {
         self.known = self.known.saturating_sub(1);
         let (vector, mut route) = (self.objects.vector.get(), route.0);
         // SAFETY: the vector is open.
-        unsafe {
-            if let Some(remove) = (*(*vector).ops).remove {
-                remove(vector, &mut route, 1, 0);
-            }
-        }
+        unsafe { (*(*vector).ops).remove.map(|remove| remove(vector, &mut route, 1, 0)) };
     }
 
     fn send(&mut self, to: Route, token: Token, batch: &[u8]) -> Sending {
@@ -455,20 +454,29 @@ impl Network for Lower {
         self.socket(route).map(|socket| socket.ip())
     }
 
-    fn watched_at(&self) -> Option<SocketAddr> {
-        self.watched_port.as_ref().map(WatchedPort::at)
+    fn watched(&self) -> Option<Watched> {
+        self.watched_port.as_ref().map(WatchedPort::watched)
+    }
+
+    fn tend(&mut self) {
+        if let Some(port) = &self.watched_port {
+            port.tend();
+        }
+    }
+
+    fn may_answer(&self, stranger: &LowerAddress) -> bool {
+        self.row.removes_addresses || self.resolved.contains_key(stranger)
     }
 
     fn watch(&mut self, route: Route, at: SocketAddr) {
-        if self.row.asking == Asking::Operations && self.addresses.contains_key(&route.0) {
+        // A peer is on another host: an address of ours leads to a process of ours.
+        let is_elsewhere = self.row.asking == Asking::Operations && !self.is_own(at.ip());
+        if is_elsewhere && self.addresses.contains_key(&route.0) {
             self.watched.insert(route.0, at);
         }
     }
 
     fn probe(&mut self, route: Route, target: ProbeTarget) -> Result<Probe, Answer> {
-        if let Some(port) = &self.watched_port {
-            port.close_some();
-        }
         let mut socket = self.socket(route).ok_or(Answer::None)?;
         if target == ProbeTarget::Host {
             socket.set_port(PORT_OF_NOBODY);

@@ -117,12 +117,12 @@ pub const ROWS: [Row; 16] = [
     Row { names: &["verbs;ofi_rxd"], ..ORDINARY },
     // Removing the address of a peer that has closed ends the process as it closes itself ("Disconnect not allowed when
     // already disconnected", psm3/ptl_ips/ips_proto.c and ips_proto_connect.c of libfabric 2.2 to 2.6). So addresses
-    // stay. A peer to which no connection comes about within 10 s ends the process too, unless there is no such limit.
+    // stay. A peer to which no connection comes about in time ends the process too: after 10 s, if nothing is said.
     Row {
         names: &["psm3"],
         addresses: &[&PSM3],
         removes_addresses: false,
-        environment: &[("PSM3_CONNECT_TIMEOUT", "0")],
+        environment: &[("PSM3_CONNECT_TIMEOUT", "60")],
         ..ORDINARY
     },
     // A removed address leaves the others of the same peer without a connection.

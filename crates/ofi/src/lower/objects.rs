@@ -149,7 +149,10 @@ fn open_endpoint(
     parts: Parts,
 ) -> Result<Owned<fid_ep>, String> {
     let refuse = |(call, code): Failed| failure(loader, call, code);
-    let Some(ports) = ports else { return try_endpoint(offer, parts).map_err(refuse) };
+    // Where addresses have no ports, the range is that of the watched port alone (`watched_port`).
+    let Some(ports) = ports.filter(|_| offer.has_sockets() || !offer.is_watched()) else {
+        return try_endpoint(offer, parts).map_err(refuse);
+    };
     let seed = std::process::id().wrapping_add(OPENED.fetch_add(1, Ordering::Relaxed));
     let pause = Duration::from_micros(u64::from(seed % 1000));
     for port in ports.in_turn(seed) {

@@ -65,9 +65,11 @@ impl ProbeSockets {
                 Ok(Err(errno)) | Err(errno) => return meaning(errno).unwrap_or(Answer::None),
             }
         }
-        match net::recv(&connection.socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        let mut name = [0; 8];
+        match net::recv(&connection.socket, &mut name, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) => Answer::Taken,
-            // Nobody has a reason to say anything by it.
+            // Only processes with a port for this say something by it (`watched_port`).
+            Ok((_, 8)) => Answer::Named(u64::from_le_bytes(name)),
             Ok(_) | Err(_) => Answer::Ended,
         }
     }

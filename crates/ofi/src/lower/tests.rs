@@ -65,7 +65,7 @@ fn link_for(loader: &'static Loader, id: u8, flow: &Config) -> FabricLink<Lower>
         rank: Some(id.into()),
         reads_memory: true,
         host: "here".into(),
-        watched_at: None,
+        watched: None,
     };
     FabricLink::new(own, open(loader), flow)
 }

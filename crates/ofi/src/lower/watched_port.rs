@@ -1,29 +1,30 @@
-//! [`WatchedPort`]: a TCP port at which this process listens and never reads, so that peers can ask the kernel of its
-//! host whether the process is there (`tidegate_link::fabric`, `watch`). For networks that tell nothing of processes
-//! that have ended.
+//! [`WatchedPort`]: a TCP port at which this process says a random number and nothing else, so that peers can ask the
+//! kernel of its host whether the process is there (`tidegate_link::fabric`, `watch`). For networks that tell nothing
+//! of processes that have ended.
 //!
 //! The kernel takes connections for it while the process computes, as many as its queue has room for. Those that have
-//! come are closed when the process next asks for a peer itself.
+//! come are told the number, and closed, when the process makes progress again.
 
 use super::interfaces::Interfaces;
 use super::ports::Ports;
 use crate::border::bindings::FI_LOG_EP_CTRL;
 use crate::border::log;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use tidegate_link::fabric::Watched;
 
 /// Connections for which the kernel is asked to make room; it has a limit of its own (`net.core.somaxconn`).
 const QUEUE: i32 = 4096;
-/// Connections that are closed at a time.
-const CLOSED_AT_ONCE: usize = 64;
+/// Connections that are answered at a time.
+const ANSWERED_AT_ONCE: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
 pub struct WatchedPort {
     socket: OwnedFd,
-    at: SocketAddr,
+    watched: Watched,
 }
 
 impl WatchedPort {
@@ -35,11 +36,11 @@ impl WatchedPort {
         interfaces: &[(String, IpAddr)],
         ports: Option<Ports>,
     ) -> Option<WatchedPort> {
-        let ip = own.or_else(|| address_of_this_host(interfaces))?;
+        let ip = own.filter(|ip| !is_of_one_link(ip)).or_else(|| address_of_this_host(interfaces))?;
         let opened = WatchedPort::open(ip, ports);
         opened
             .inspect_err(|why| {
-                log::info(FI_LOG_EP_CTRL, || format!("{name}: peers notice later that this process ends: {why}"));
+                log::warn(FI_LOG_EP_CTRL, || format!("{name}: peers notice later that this process ends: {why}"));
             })
             .ok()
     }
@@ -57,18 +58,17 @@ impl WatchedPort {
         Err(format!("FI_TIDEGATE_PORTS={ports} has no free TCP port at {ip}"))
     }
 
-    /// Where it listens.
-    pub fn at(&self) -> SocketAddr {
-        self.at
+    /// Where it listens, and its number.
+    pub fn watched(&self) -> Watched {
+        self.watched
     }
 
-    /// Closes connections that have come.
-    pub fn close_some(&self) {
+    /// Tells those who have connected the number.
+    pub fn tend(&self) {
         let accept = || net::accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
-        for _ in 0..CLOSED_AT_ONCE {
-            if accept().is_err() {
-                break;
-            }
+        for connection in std::iter::from_fn(|| accept().ok()).take(ANSWERED_AT_ONCE) {
+            // A fresh connection has room for it, and one that is gone needs nothing.
+            let _ = net::send(&connection, &self.watched.name.to_le_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
     }
 }
@@ -81,14 +81,18 @@ fn listen(ip: IpAddr, port: u16) -> Result<WatchedPort, Errno> {
     net::bind(&socket, &SocketAddr::new(ip, port))?;
     net::listen(&socket, QUEUE)?;
     let at = net::getsockname(&socket)?.try_into()?;
-    Ok(WatchedPort { socket, at })
+    Ok(WatchedPort { socket, watched: Watched { at, name: tidegate_link::random() } })
+}
+
+/// Whether an address means nothing without the interface that has it.
+fn is_of_one_link(ip: &IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }
 
 /// The address by which other hosts reach this one, as far as can be told: that of the interface of the default route,
 /// else of one that is as good as any.
 fn address_of_this_host(own: &[(String, IpAddr)]) -> Option<IpAddr> {
     let known = Interfaces::here();
-    let is_of_one_link = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     let usable = own.iter().filter(|(_, ip)| !ip.is_loopback() && !is_of_one_link(ip));
     usable.min_by_key(|(name, ip)| (known.preference(name), ip.is_ipv6())).map(|(_, ip)| *ip)
 }
@@ -96,20 +100,28 @@ fn address_of_this_host(own: &[(String, IpAddr)]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
+    use crate::lower::probe_sockets::ProbeSockets;
     use std::net::{Ipv4Addr, TcpStream};
+    use std::thread::sleep;
     use std::time::Duration;
+    use tidegate_link::fabric::Answer;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn the_kernel_takes_connections_until_the_port_is_closed() {
-        let port = WatchedPort::open(HERE, None).unwrap();
-        let at = port.at();
-        let mut taken = TcpStream::connect(at).unwrap();
-        taken.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        port.close_some();
-        assert_eq!(taken.read(&mut [0]).unwrap(), 0, "it is closed, and nothing was said");
+    fn who_connects_is_taken_and_told_the_number_until_the_port_is_closed() {
+        let (port, mut probes) = (WatchedPort::open(HERE, None).unwrap(), ProbeSockets::default());
+        let Watched { at, name } = port.watched();
+        let probe = probes.probe(at).unwrap();
+        let mut wait = |before: Answer| {
+            (0..2_000)
+                .map(|_| probes.answer(probe))
+                .inspect(|_| sleep(Duration::from_millis(1)))
+                .find(|it| *it != before)
+        };
+        assert_eq!(wait(Answer::None), Some(Answer::Taken), "this process computes");
+        port.tend();
+        assert_eq!(wait(Answer::Taken), Some(Answer::Named(name)));
         drop(port);
         assert_eq!(TcpStream::connect(at).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
     }
@@ -117,12 +129,12 @@ mod tests {
     #[test]
     fn ports_of_a_range_are_taken_once_each() {
         let first = WatchedPort::open(HERE, None).unwrap();
-        let port = first.at().port();
+        let port = first.watched().at.port();
         let range: Ports = format!("{port}-{port}").parse().unwrap();
         let why = WatchedPort::open(HERE, Some(range)).unwrap_err();
         assert!(why.contains("has no free TCP port at 127.0.0.1"), "{why}");
         drop(first);
-        assert_eq!(WatchedPort::open(HERE, Some(range)).map(|port| port.at().port()), Ok(port));
+        assert_eq!(WatchedPort::open(HERE, Some(range)).map(|port| port.watched().at.port()), Ok(port));
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Endpoint {
             rank: settings.job.rank,
             reads_memory: reads,
             host,
-            watched_at: lower.watched_at(),
+            watched: lower.watched(),
         };
         let chunking = settings.chunks.between_hosts(lower.longest_bytes());
         let mut link = FabricLink::new(own, lower, flow);

@@ -119,7 +119,6 @@ static void hints_beyond_the_offer(void)
 	enum { MUCH = 1 << 30 };
 	REFUSED(addr_format = FI_SOCKADDR_IN);
 	REFUSED(addr_format = FI_ADDR_STR);
-	REFUSED(caps |= FI_RMA_EVENT);
 	REFUSED(caps |= FI_HMEM);
 	REFUSED(caps |= FI_COLLECTIVE);
 	REFUSED(tx_attr->caps = FI_TRIGGER);
