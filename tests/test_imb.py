@@ -3,6 +3,7 @@ smallest mailbox."""
 
 from __future__ import annotations
 
+import os
 import pytest
 from conftest import POSTED_FEW, SMALLEST, posted
 from harness import mpi as mpis
@@ -30,10 +31,13 @@ LENGTHS_FULL = [0, 1, 2, 4, 8, 16, 32, 40, 41, 56, 57, 64, 128, 256, 512, 1024, 
 
 
 def lengths_file(lengths: list[int]) -> str:
-    """A file of lengths as `-msglen` wants it."""
+    """A file of lengths as `-msglen` wants it. It is never there in part: a rank of another test that reads it then ends at once,
+    and the others wait for it for ever."""
     path = BUILD / f"imb-lengths-{len(lengths)}.txt"
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(f"{length}\n" for length in lengths))
+    written = path.with_name(f"{path.name}.{os.getpid()}")
+    written.write_text("".join(f"{length}\n" for length in lengths))
+    written.replace(path)
     return str(path)
 
 
