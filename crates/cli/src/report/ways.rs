@@ -47,7 +47,7 @@ fn ranges(medians: &[Option<WayTimes>; WAY_CLASSES]) -> Vec<Range> {
 }
 
 impl Range {
-    fn text(&self, names_both: bool) -> String {
+    fn text(&self, is_first: bool) -> String {
         let bytes = |class| WayTimes::bytes_most(class).map(|bytes| human(bytes, Unit::Bytes));
         let above = self.first.checked_sub(1).and_then(bytes);
         let which = match (above, bytes(self.last)) {
@@ -59,11 +59,8 @@ impl Range {
         };
         let (way, other) = if self.is_read { ("direct", "bounced") } else { ("bounced", "direct") };
         let (fast, slow) = (self.taken, self.other);
-        if names_both {
-            format!("{which} {way}, as measured ({fast:.1} GB/s, {other} {slow:.1})")
-        } else {
-            format!("{which} {way} ({fast:.1} GB/s, {other} {slow:.1})")
-        }
+        let why = if is_first { ", as measured" } else { "" };
+        format!("{which} {way}{why} ({fast:.1} GB/s, {other} {slow:.1})")
     }
 }
 

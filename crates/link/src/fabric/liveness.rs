@@ -66,6 +66,28 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// for as long as this process has computed.
 const ANSWERS_LEAST: u32 = 3;
 
+/// Refusals of a port, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Refusals(Series);
+
+impl Refusals {
+    /// The port has answered so. Returns why its process has ended, if that is known now: refusals prove it, a question
+    /// without an answer changes nothing, and any other answer ends the series.
+    pub fn judge(&mut self, reach: Option<&Reach>, now: Instant) -> Option<String> {
+        match reach {
+            Some(Reach::Refused) => self.0.add(now),
+            Some(Reach::Asked | Reach::Postponed) => {}
+            _ => self.0 = Series::default(),
+        }
+        self.verdict(now)
+    }
+
+    fn verdict(&self, now: Instant) -> Option<String> {
+        let is_proven = self.0.proves(now, REFUSED_FOR);
+        is_proven.then(|| "its host refuses connections to it: its process has ended".to_owned())
+    }
+}
+
 /// What has come of asking whether a peer is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -186,7 +208,7 @@ pub struct Trouble {
     silent_since: Instant,
     /// What its host's last answer was, if it did not answer: whether it had done so before.
     silence: Option<bool>,
-    refused: Series,
+    refused: Refusals,
     unreachable: Series,
     lacking: Series,
     /// The last reason why its host cannot be reached, or asked.
@@ -205,7 +227,7 @@ impl Trouble {
             retry_interval: RETRY_FIRST,
             silent_since: now,
             silence: None,
-            refused: Series::default(),
+            refused: Refusals::default(),
             unreachable: Series::default(),
             lacking: Series::default(),
             why: String::new(),
@@ -241,7 +263,7 @@ impl Trouble {
         }
         // Any other answer ends a series, except that a host to which there is no way does not answer either.
         if reach != Reach::Refused {
-            self.refused = Series::default();
+            self.refused = Refusals::default();
         }
         if !matches!(reach, Reach::Unreachable(_) | Reach::Silent { .. }) {
             (self.unreachable, self.silence) = (Series::default(), None);
@@ -252,7 +274,7 @@ impl Trouble {
         match reach {
             Reach::Refused => {
                 self.silent_since = now;
-                self.refused.add(now);
+                self.refused.0.add(now);
             }
             Reach::Unreachable(why) => {
                 self.unreachable.add(now);
@@ -278,12 +300,7 @@ impl Trouble {
             return None;
         }
         self.ask_at = now + ASK_FIRST;
-        match reach() {
-            Some(Reach::Refused) => self.refused.add(now),
-            Some(Reach::Asked | Reach::Postponed) => {}
-            _ => self.refused = Series::default(),
-        }
-        self.verdict_refused(now).or_else(|| self.verdict_unasked(now))
+        self.refused.judge(reach().as_ref(), now).or_else(|| self.verdict_unasked(now))
     }
 
     /// Time until the next look.
@@ -302,13 +319,8 @@ impl Trouble {
         interval
     }
 
-    fn verdict_refused(&self, now: Instant) -> Option<String> {
-        let is_proven = self.refused.proves(now, REFUSED_FOR);
-        is_proven.then(|| "its host refuses connections to it: its process has ended".to_owned())
-    }
-
     fn verdict(&self, now: Instant) -> Option<String> {
-        if let Some(why) = self.verdict_refused(now) {
+        if let Some(why) = self.refused.verdict(now) {
             return Some(why);
         }
         let why = &self.why;

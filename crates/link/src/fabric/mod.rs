@@ -13,8 +13,8 @@
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `reachability_probe` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
-//! | `unsendable` | a batch that alone is refused |
 //! | `watch` | the same where the network below tells nothing of processes that have ended |
+//! | `unsendable` | a batch that alone is refused |
 //! | `former` | peers that have no place any more, and stay lost |
 //! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |

@@ -8,10 +8,10 @@
 //!
 //! That network is another one, so its silence says nothing of the peer, nor does a firewall's refusal, nor another
 //! process that has the same address on another network. Only this counts: the port said the right name once, and
-//! refuses connections now, for [`REFUSED_FOR`]. The peer is asked when it has not answered a ping for a second; one
-//! that computes takes the connection, which is kept.
+//! refuses connections now, as [`Refusals`] have it. The peer is asked when it has not answered a ping for a second;
+//! one that computes takes the connection, which is kept.
 
-use super::liveness::{REFUSED_FOR, Reach, Series};
+use super::liveness::{Reach, Refusals};
 use std::time::Duration;
 use tidegate_flow::Instant;
 
@@ -28,7 +28,7 @@ enum Stage {
     /// The network does not know the port.
     #[default]
     Untold,
-    /// The port is asked for the first time.
+    /// The port is asked for its name.
     Meeting,
     /// The port has said the right name.
     Known,
@@ -51,8 +51,8 @@ pub enum Finding {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watch {
     stage: Stage,
-    /// Refusals of the port, one after the other.
-    refused: Series,
+    /// Refusals of the port, since the peer was heard.
+    refused: Refusals,
     /// The port is being asked because the peer is silent.
     is_asking: bool,
     /// The port is not asked for its name before this, and until when it is; and how often that was in vain.
@@ -78,7 +78,7 @@ impl Watch {
 
     /// The peer was heard. Returns whether it was being asked.
     pub fn handle_heard(&mut self) -> bool {
-        self.refused = Series::default();
+        self.refused = Refusals::default();
         core::mem::take(&mut self.is_asking)
     }
 
@@ -89,19 +89,12 @@ impl Watch {
             Stage::Meeting if now >= self.meet_at => self.meet(now, name, reach()),
             Stage::Known if is_silent => {
                 self.is_asking = true;
-                match reach() {
-                    Some(Reach::Refused) => self.refused.add(now),
-                    Some(Reach::Asked | Reach::Postponed) => {}
-                    Some(Reach::Named(other)) if other != name => {
-                        self.stage = Stage::Useless;
-                        return Finding::Enough;
-                    }
-                    _ => self.refused = Series::default(),
+                let reach = reach();
+                if matches!(reach, Some(Reach::Named(other)) if other != name) {
+                    self.stage = Stage::Useless;
+                    return Finding::Enough;
                 }
-                if self.refused.proves(now, REFUSED_FOR) {
-                    return Finding::Lost("its host refuses connections to it: its process has ended".to_owned());
-                }
-                Finding::Nothing
+                self.refused.judge(reach.as_ref(), now).map_or(Finding::Nothing, Finding::Lost)
             }
             Stage::Untold | Stage::Meeting | Stage::Known | Stage::Useless => Finding::Nothing,
         }

@@ -79,7 +79,7 @@ pub fn interfaces() -> Vec<(String, IpAddr)> {
 
 /// # Safety
 /// The pointer is null or leads to an address of the family that it names.
-unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+pub unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: promised by the caller.
     unsafe {
         match i32::from(address.as_ref()?.sa_family) {

@@ -7,6 +7,6 @@ mod networks;
 mod rank;
 
 pub use crate::addressing::host::interfaces;
-pub use crate::lower::{Faster, Speed, Taken, is_virtual, speed_of_interface};
+pub use crate::lower::{Fast, Speed, Taken, is_virtual, speed_of_interface};
 pub use networks::{Networks, networks};
 pub use rank::{MpiLibrary, World, loaded_libraries};

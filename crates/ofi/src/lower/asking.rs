@@ -15,7 +15,6 @@ use core::cmp::Reverse;
 use core::ffi::c_int;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
-use std::net::IpAddr;
 use std::ptr::NonNull;
 use tidegate_link::fabric::SHORT_BATCH_BYTES;
 
@@ -114,14 +113,11 @@ impl Offer {
         self.family().is_some()
     }
 
-    /// The interface that has the source address, of those that this host has, each with an address.
-    fn interface<'a>(&self, own: &'a [(String, IpAddr)]) -> Option<&'a str> {
-        let ip: IpAddr = match (self.family()?, self.source()) {
-            (libc::AF_INET, source) => (*source.get(4..)?.first_chunk::<4>()?).into(),
-            (libc::AF_INET6, source) => (*source.get(8..)?.first_chunk::<16>()?).into(),
-            _ => return None,
-        };
-        own.iter().find(|(_, other)| *other == ip.to_canonical()).map(|(name, _)| name.as_str())
+    /// The interface that has the source address, where that is one of sockets.
+    fn interface<'a>(&self, interfaces: &'a Interfaces) -> Option<&'a str> {
+        self.family()?;
+        // SAFETY: an address of sockets, as large as its family has them.
+        interfaces.that_has(unsafe { host::ip_of(self.parts().0.src_addr.cast()) }?)
     }
 
     /// Provider and domain, as the user would choose them.
@@ -283,20 +279,20 @@ pub fn open_best<T>(
     loader: &'static Loader,
     choice: &Choice,
     wants_reads: bool,
-    mut open: impl FnMut(&mut Offer) -> Result<T, String>,
+    mut open: impl FnMut(&mut Offer, &Interfaces) -> Result<T, String>,
 ) -> Result<T, String> {
     if let Some(why) = choice.providers().into_iter().find_map(refusal) {
         return Err(format!("FI_TIDEGATE_FABRIC={choice}: {why}; {}", there(loader)));
     }
-    let (mut seen, mut reasons) = (Vec::new(), Vec::new());
+    let (mut seen, mut reasons, here) = (Vec::new(), Vec::new(), Interfaces::here());
     for (provider, reads) in choice.providers().into_iter().flat_map(|name| [(name, true), (name, false)]) {
         if reads && !wants_reads {
             continue;
         }
         let offers = ask(loader, Some(provider), reads);
         seen.extend(offers.iter().map(Offer::domain));
-        for mut offer in in_order(offers, provider, choice.domain(), &Interfaces::here()) {
-            match take(&mut offer, choice, &mut open) {
+        for mut offer in in_order(offers, provider, choice.domain(), &here) {
+            match take(&mut offer, choice, |offer| open(offer, &here)) {
                 Ok(opened) => return Ok(opened),
                 Err(why) if reasons.contains(&why) => {}
                 Err(why) => reasons.push(why),
@@ -319,29 +315,27 @@ pub fn open_best<T>(
 
 /// Those offers of a provider that may be taken, in the order in which they are tried.
 fn in_order(offers: Vec<Offer>, provider: &str, domain: Option<&str>, interfaces: &Interfaces) -> Vec<Offer> {
-    let own = host::interfaces();
     let fits = |offer: &Offer| match domain {
-        Some(domain) => offer.domain() == domain || offer.interface(&own) == Some(domain),
+        Some(domain) => offer.domain() == domain || offer.interface(interfaces) == Some(domain),
         None => !offer.is_local(),
     };
     let fabric = row_of(provider).fabric;
     let is_of_it = |offer: &Offer| offer.provider() == provider && fabric.is_none_or(|name| offer.fabric() == name);
-    let mut fitting: Vec<Offer> = offers.into_iter().filter(|offer| is_of_it(offer) && fits(offer)).collect();
-    fitting.sort_by_cached_key(|offer| offer.rank(interfaces));
+    let fitting = offers.into_iter().filter(|offer| is_of_it(offer) && fits(offer));
+    let mut ranked: Vec<(Rank, Offer)> = fitting.map(|offer| (offer.rank(interfaces), offer)).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
     // An interface that is worse leads elsewhere, and addresses of two kinds do not reach each other: a job whose
     // processes have chosen differently does not run.
-    let alike = |offer: &Offer| (offer.rank(interfaces).preference, offer.rank(interfaces).address);
-    if let Some(best) = fitting.first().map(alike) {
-        fitting.retain(|offer| alike(offer) == best);
-    }
-    fitting
+    let best = ranked.first().map(|(rank, _)| (rank.preference, rank.address));
+    let alike = ranked.into_iter().filter(|(rank, _)| Some((rank.preference, rank.address)) == best);
+    alike.map(|(_, offer)| offer).collect()
 }
 
 /// Opens an offer. The error says which it was.
 fn take<T>(
     offer: &mut Offer,
     choice: &Choice,
-    open: &mut impl FnMut(&mut Offer) -> Result<T, String>,
+    open: impl FnOnce(&mut Offer) -> Result<T, String>,
 ) -> Result<T, String> {
     let name = offer.name();
     if offer.longest_bytes() < SHORT_BATCH_BYTES {

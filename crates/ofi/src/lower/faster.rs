@@ -8,7 +8,6 @@ use super::asking::{self, Offer};
 use super::choice::Choice;
 use super::interfaces::{Interfaces, Preference, speed_of_interface};
 use super::networks::{Domains, row_of};
-use crate::addressing::host;
 use crate::border::loader::Loader;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,11 +30,13 @@ impl fmt::Display for Speed {
     }
 }
 
-/// A network that might have been taken instead, as the user names it.
+/// A network, as the user names it, and its speed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Other {
-    name: String,
-    speed: Speed,
+pub struct Fast {
+    /// Its name, for `FI_TIDEGATE_FABRIC`.
+    pub name: String,
+    /// Its speed.
+    pub speed: Speed,
 }
 
 /// The kernel's drivers of devices that more than TCP uses, each with the providers that drive them, the best first.
@@ -66,63 +67,53 @@ fn providers_of_devices(system: &Path) -> BTreeSet<&'static str> {
 }
 
 /// Interfaces of IP that reach other hosts, as far as can be told, and state their speed.
-fn interfaces() -> Vec<Other> {
-    let (known, mut names) = (Interfaces::here(), BTreeSet::new());
-    let addressed = host::interfaces().into_iter().filter(|(_, ip)| !ip.is_loopback());
-    names.extend(addressed.map(|(name, _)| name).filter(|name| known.preference(name) != Preference::Virtual));
-    let speeds = names.into_iter().filter_map(|name| speed_of_interface(&name).map(|speed| (name, speed)));
-    speeds.map(|(name, speed)| Other { name: format!("tcp/{name}"), speed: Speed(speed) }).collect()
+fn interfaces(here: &Interfaces) -> Vec<Fast> {
+    let addressed = here.addresses.iter().filter(|(_, ip)| !ip.is_loopback()).map(|(name, _)| name);
+    let names: BTreeSet<&String> = addressed.filter(|name| here.preference(name) != Preference::Virtual).collect();
+    let speeds = names.into_iter().filter_map(|name| Some((name, speed_of_interface(name)?)));
+    speeds.map(|(name, speed)| Fast { name: format!("tcp/{name}"), speed: Speed(speed) }).collect()
 }
 
 /// The best that is faster than what was taken.
-fn best(taken: &Other, others: Vec<Other>) -> Option<Other> {
+fn best(taken: &Fast, others: Vec<Fast>) -> Option<Fast> {
     others.into_iter().filter(|other| other.speed > taken.speed).max_by_key(|other| other.speed)
-}
-
-/// A network that is faster than the one taken, as the user names it, and both speeds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Faster {
-    /// Its name, for `FI_TIDEGATE_FABRIC`.
-    pub name: String,
-    /// Its speed.
-    pub speed: Speed,
 }
 
 /// The network that was taken, for people: name, speed, and what is faster, such as `verbs;ofi_rxm/mlx5_0`, or
 /// `tcp/eth0 (10 Gbit/s; faster, 100 Gbit/s: FI_TIDEGATE_FABRIC=tcp/ib0)`.
-pub fn describe(loader: &'static Loader, choice: &Choice, taken: &Offer) -> String {
-    match faster(loader, choice, taken) {
+pub fn describe(loader: &'static Loader, choice: &Choice, taken: &Offer, here: &Interfaces) -> String {
+    match faster(loader, choice, taken, here) {
         (None, _) => taken.name(),
-        (Some(speed), faster) => {
-            let other = faster.map(|Faster { name, speed }| Other { name, speed });
-            said(&Other { name: taken.name(), speed }, other.as_ref())
-        }
+        (Some(speed), faster) => said(&Fast { name: taken.name(), speed }, faster.as_ref()),
     }
 }
 
 /// The speed of the network that was taken, if it is known, and the fastest that is faster, if there is one.
-pub fn faster(loader: &'static Loader, choice: &Choice, taken: &Offer) -> (Option<Speed>, Option<Faster>) {
+pub fn faster(
+    loader: &'static Loader,
+    choice: &Choice,
+    taken: &Offer,
+    here: &Interfaces,
+) -> (Option<Speed>, Option<Fast>) {
     let Some(speed) = taken.speed().map(Speed) else { return (None, None) };
-    let taken_speed = Other { name: taken.name(), speed };
     let mut others = Vec::new();
     if choice.domain().is_none() && row_of(&taken.provider()).domains == Domains::Interfaces {
-        others.extend(interfaces());
+        others.extend(interfaces(here));
     }
     if *choice == Choice::Auto {
         for provider in providers_of_devices(Path::new("/sys/class")) {
             let offers = asking::ask(loader, Some(provider), false).into_iter().filter(|offer| !offer.is_down());
-            others.extend(offers.filter_map(|offer| Some(Other { name: offer.name(), speed: Speed(offer.speed()?) })));
+            others.extend(offers.filter_map(|offer| Some(Fast { name: offer.name(), speed: Speed(offer.speed()?) })));
         }
     }
-    let best = best(&taken_speed, others).map(|Other { name, speed }| Faster { name, speed });
-    (Some(speed), best)
+    (Some(speed), best(&Fast { name: taken.name(), speed }, others))
 }
 
-fn said(taken: &Other, faster: Option<&Other>) -> String {
-    let Other { name, speed } = taken;
+fn said(taken: &Fast, faster: Option<&Fast>) -> String {
+    let Fast { name, speed } = taken;
     match faster {
         None => format!("{name} ({speed})"),
-        Some(Other { name: other, speed: more }) => {
+        Some(Fast { name: other, speed: more }) => {
             // The shell takes a semicolon for its own.
             let quote = if other.contains(';') { "'" } else { "" };
             format!("{name} ({speed}; faster, {more}: FI_TIDEGATE_FABRIC={quote}{other}{quote})")
@@ -135,8 +126,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn other(name: &str, gigabits: u64) -> Other {
-        Other { name: name.into(), speed: Speed(gigabits * 1_000_000_000) }
+    fn other(name: &str, gigabits: u64) -> Fast {
+        Fast { name: name.into(), speed: Speed(gigabits * 1_000_000_000) }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! reach each other by it. It may not be the fastest: the user names that. Where no interface has such a route, the
 //! first that is no bridge and no tunnel is taken, in libfabric's order.
 
+use crate::addressing::host;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -26,10 +27,13 @@ pub enum Preference {
 const VIRTUAL_NAMES: [&str; 12] =
     ["docker", "br-", "virbr", "veth", "cni", "flannel", "lxc", "lxd", "podman", "cali", "tun", "vxlan"];
 
-/// Which of this host's interfaces have its default route, as the system says.
+/// This host's interfaces: their addresses, and which has the default route, as the system says.
 #[derive(Debug)]
 pub struct Interfaces {
-    default_route: Option<String>,
+    /// Each address with the name of its interface.
+    pub addresses: Vec<(String, IpAddr)>,
+    /// The interface of the default route.
+    pub default_route: Option<String>,
 }
 
 impl Interfaces {
@@ -38,7 +42,12 @@ impl Interfaces {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let default_route = default_route(&read("/proc/self/net/route"))
             .or_else(|| default_route_of_version_six(&read("/proc/self/net/ipv6_route")));
-        Interfaces { default_route }
+        Interfaces { addresses: host::interfaces(), default_route }
+    }
+
+    /// The interface that has an address.
+    pub fn that_has(&self, ip: IpAddr) -> Option<&str> {
+        self.addresses.iter().find(|(_, own)| *own == ip.to_canonical()).map(|(name, _)| name.as_str())
     }
 
     /// How good the interface of this name is.
@@ -138,7 +147,7 @@ mod tests {
 
     #[test]
     fn containers_come_behind_cards_and_the_default_route_comes_first() {
-        let interfaces = Interfaces { default_route: Some("br0".into()) };
+        let interfaces = Interfaces { addresses: Vec::new(), default_route: Some("br0".into()) };
         let mut names = ["docker0", "eth0", "br-1f2e", "br0", "ib0", "virbr0", "cni0"];
         names.sort_by_key(|name| interfaces.preference(name));
         assert_eq!(names, ["br0", "eth0", "ib0", "docker0", "br-1f2e", "virbr0", "cni0"]);

@@ -54,7 +54,7 @@ mod watched_port;
 
 pub use asking::{has_this_provider, is_asking};
 pub use choice::Choice;
-pub use faster::{Faster, Speed};
+pub use faster::{Fast, Speed};
 pub use interfaces::{is_virtual, speed_of_interface};
 pub use network::{Lower, Taken};
 pub use ports::Ports;

@@ -3,8 +3,8 @@
 use super::asking::{self, Offer};
 use super::choice::Choice;
 use super::failing::Failing;
-use super::faster::{self, Faster, Speed};
-use super::interfaces;
+use super::faster::{self, Fast, Speed};
+use super::interfaces::{self, Interfaces};
 use super::memory::Memory;
 use super::networks::{Asking, Row, row_of};
 use super::objects::{Objects, failure, text};
@@ -14,7 +14,6 @@ use super::sending::{Below, Sends};
 use super::squeezing::Squeezing;
 use super::wants::Wants;
 use super::watched_port::WatchedPort;
-use crate::addressing::host;
 use crate::border::bindings::*;
 use crate::border::loader::Loader;
 use crate::border::log;
@@ -40,8 +39,6 @@ const ENTRIES: usize = 16;
 pub struct Lower {
     objects: ManuallyDrop<Objects>,
     receives: Receives,
-    /// Peers that are known: addresses that were resolved and not forgotten.
-    known: usize,
     sends: Sends,
     /// Whether the provider wants to know the memory of the slots.
     registers: bool,
@@ -62,13 +59,11 @@ pub struct Lower {
     /// The provider's name for each address that was resolved and not forgotten, and how often that was: some providers
     /// have one name for an address, and end it with the first removal.
     resolved: HashMap<LowerAddress, (Route, u32)>,
-    /// Those addresses, by the provider's names.
-    addresses: HashMap<u64, LowerAddress>,
+    /// Those addresses, by the provider's names, and where else we may ask for these peers.
+    addresses: HashMap<u64, (LowerAddress, Option<SocketAddr>)>,
     probes: ProbeSockets,
-    /// Where peers may ask the kernel whether this process is there, where their provider tells nothing of that; and
-    /// where we may ask for them, by the provider's names.
+    /// Where peers may ask the kernel whether this process is there, where their provider tells nothing of that.
     watched_port: Option<WatchedPort>,
-    watched: HashMap<u64, SocketAddr>,
     row: &'static Row,
     /// Its addresses are those of sockets; else they may look like such.
     has_sockets: bool,
@@ -95,7 +90,7 @@ pub struct Taken {
     /// Its speed, if it is known.
     pub speed: Option<Speed>,
     /// The fastest network that is faster, if there is one.
-    pub faster: Option<Faster>,
+    pub faster: Option<Fast>,
 }
 
 impl core::fmt::Debug for Lower {
@@ -108,23 +103,28 @@ impl Lower {
     /// Opens an endpoint of the provider that was chosen, which reads memory if that is wanted and the provider can.
     /// Errors are for users.
     pub fn open(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Lower, String> {
-        asking::open_best(loader, choice, wants.reads, |offer| {
-            let mut lower = Lower::open_offer(loader, offer, wants)?;
-            lower.description = faster::describe(loader, choice, offer);
+        asking::open_best(loader, choice, wants.reads, |offer, here| {
+            let mut lower = Lower::open_offer(loader, offer, here, wants)?;
+            lower.description = faster::describe(loader, choice, offer, here);
             Ok(lower)
         })
     }
 
     /// Opens such an endpoint, closes it again, and says which network it had. Errors are those of `open`.
     pub fn try_out(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Taken, String> {
-        asking::open_best(loader, choice, wants.reads, |offer| {
-            Lower::open_offer(loader, offer, wants)?;
-            let (speed, faster) = faster::faster(loader, choice, offer);
+        asking::open_best(loader, choice, wants.reads, |offer, here| {
+            Lower::open_offer(loader, offer, here, wants)?;
+            let (speed, faster) = faster::faster(loader, choice, offer, here);
             Ok(Taken { provider: offer.provider(), domain: offer.domain(), speed, faster })
         })
     }
 
-    fn open_offer(loader: &'static Loader, offer: &mut Offer, wants: Wants) -> Result<Lower, String> {
+    fn open_offer(
+        loader: &'static Loader,
+        offer: &mut Offer,
+        here: &Interfaces,
+        wants: Wants,
+    ) -> Result<Lower, String> {
         let reading = match wants.reads {
             true => offer.reading(),
             false => Err("FI_TIDEGATE_BULK=mailbox".into()),
@@ -142,7 +142,6 @@ impl Lower {
         let mut lower = Lower {
             objects: ManuallyDrop::new(objects),
             receives: Receives::new(wants.receives().min(receives_most), row.batch_bytes),
-            known: 0,
             sends: Sends::new(wants.sends(), row.batch_bytes, registers),
             registers,
             memory: reading.ok().map(|reading| Memory::new(reading, loader)),
@@ -156,10 +155,9 @@ impl Lower {
             addresses: HashMap::new(),
             probes: ProbeSockets::default(),
             watched_port: None,
-            watched: HashMap::new(),
             row,
             has_sockets: offer.has_sockets(),
-            own: host::interfaces(),
+            own: here.addresses.clone(),
             name: offer.name(),
             description: String::new(),
             longest_bytes: offer.longest_bytes(),
@@ -171,7 +169,7 @@ impl Lower {
         };
         if row.asking == Asking::Operations {
             let own = lower.address.socket().filter(|_| lower.has_sockets).map(|socket| socket.ip());
-            lower.watched_port = WatchedPort::beside(&lower.name, own, &lower.own, wants.ports);
+            lower.watched_port = WatchedPort::beside(&lower.name, own, here, wants.ports);
         }
         lower.grow_receives()?;
         lower.post_receives();
@@ -199,9 +197,10 @@ impl Lower {
 
     /// The socket by which the kernel of a peer's host can be asked for the peer.
     fn socket(&self, route: Route) -> Option<SocketAddr> {
+        let (address, watched) = self.addresses.get(&route.0)?;
         match self.row.asking {
-            Asking::Sockets => self.addresses.get(&route.0)?.socket(),
-            Asking::Operations => self.watched.get(&route.0).copied(),
+            Asking::Sockets => address.socket(),
+            Asking::Operations => *watched,
         }
     }
 
@@ -217,7 +216,7 @@ impl Lower {
 
     /// As many receives as the known peers need. The error: there are not so many.
     fn grow_receives(&mut self) -> Result<(), String> {
-        self.receives.grow(self.loader, &mut self.objects, self.registers, self.known)
+        self.receives.grow(self.loader, &mut self.objects, self.registers, self.resolved.len())
     }
 
     fn post_receives(&mut self) {
@@ -333,6 +332,10 @@ impl Network for Lower {
     }
 
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String> {
+        if let Some((route, uses)) = self.resolved.get_mut(address) {
+            *uses += 1;
+            return Ok(*route);
+        }
         let Some(bytes) = self.squeezing.expand(address) else {
             return Err(format!(
                 "its network address {address} is of another kind than ours, {}: FI_TIDEGATE_FABRIC must name the same \
@@ -340,10 +343,6 @@ impl Network for Lower {
                 self.address
             ));
         };
-        if let Some((route, uses)) = self.resolved.get_mut(address) {
-            *uses += 1;
-            return Ok(*route);
-        }
         let (vector, mut route) = (self.objects.vector.get(), FI_ADDR_UNSPEC);
         // SAFETY: the vector is open, and an address has as many bytes as our own.
         let count = unsafe {
@@ -357,12 +356,11 @@ impl Network for Lower {
                 count.min(-FI_EINVAL),
             ));
         }
-        self.known += 1;
+        self.resolved.insert(*address, (Route(route), 1));
+        self.addresses.insert(route, (*address, None));
         if let Err(why) = self.grow_receives() {
             log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
         }
-        self.resolved.insert(*address, (Route(route), 1));
-        self.addresses.insert(route, *address);
         Ok(Route(route))
     }
 
@@ -371,7 +369,7 @@ impl Network for Lower {
     }
 
     fn forget(&mut self, route: Route) {
-        let Some(address) = self.addresses.get(&route.0).copied() else { return };
+        let Some((address, _)) = self.addresses.get(&route.0).copied() else { return };
         let Entry::Occupied(mut resolved) = self.resolved.entry(address) else { return };
         let (_, uses) = resolved.get_mut();
         *uses -= 1;
@@ -381,8 +379,6 @@ impl Network for Lower {
         }
         resolved.remove();
         self.addresses.remove(&route.0);
-        self.watched.remove(&route.0);
-        self.known = self.known.saturating_sub(1);
         let (vector, mut route) = (self.objects.vector.get(), route.0);
         // SAFETY: the vector is open.
         unsafe { (*(*vector).ops).remove.map(|remove| remove(vector, &mut route, 1, 0)) };
@@ -470,9 +466,9 @@ impl Network for Lower {
 
     fn watch(&mut self, route: Route, at: SocketAddr) {
         // A peer is on another host: an address of ours leads to a process of ours.
-        let is_elsewhere = self.row.asking == Asking::Operations && !self.is_own(at.ip());
-        if is_elsewhere && self.addresses.contains_key(&route.0) {
-            self.watched.insert(route.0, at);
+        let is_elsewhere = !self.is_own(at.ip());
+        if let Some((_, watched)) = self.addresses.get_mut(&route.0) {
+            *watched = is_elsewhere.then_some(at);
         }
     }
 

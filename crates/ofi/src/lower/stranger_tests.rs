@@ -2,6 +2,7 @@
 //! libfabric's `tcp`.
 
 use super::asking::{self, Offer};
+use super::interfaces::Interfaces;
 use super::network::Lower;
 use super::objects::Objects;
 use super::tests::{WANTS, open, wait, with_each_library};
@@ -29,7 +30,7 @@ impl Stranger {
     fn new(loader: &'static Loader, to: &LowerAddress, length: usize) -> Stranger {
         const AT_ONCE: usize = 16;
         let wants = Wants { may_sleep: false, reads: false, ..WANTS };
-        let open = |offer: &mut Offer| Objects::open(loader, offer, wants);
+        let open = |offer: &mut Offer, _: &Interfaces| Objects::open(loader, offer, wants);
         let objects = asking::open_best(loader, &"tcp/lo".parse().unwrap(), false, open).unwrap();
         let (vector, mut route) = (objects.vector.get(), 0);
         // SAFETY: the vector is open, and the address is one of the same provider.

@@ -28,15 +28,10 @@ pub struct WatchedPort {
 }
 
 impl WatchedPort {
-    /// The port beside a network of this name, at the address that the network has, else at that of this host, whose
-    /// interfaces are `interfaces`. Without it peers notice the end of this process later.
-    pub fn beside(
-        name: &str,
-        own: Option<IpAddr>,
-        interfaces: &[(String, IpAddr)],
-        ports: Option<Ports>,
-    ) -> Option<WatchedPort> {
-        let ip = own.filter(|ip| !is_of_one_link(ip)).or_else(|| address_of_this_host(interfaces))?;
+    /// The port beside a network of this name, at the address that the network has, else at that of this host. Without
+    /// it peers notice the end of this process later.
+    pub fn beside(name: &str, own: Option<IpAddr>, here: &Interfaces, ports: Option<Ports>) -> Option<WatchedPort> {
+        let ip = own.filter(|ip| !is_of_one_link(ip)).or_else(|| address_of_this_host(here))?;
         let opened = WatchedPort::open(ip, ports);
         opened
             .inspect_err(|why| {
@@ -91,10 +86,9 @@ fn is_of_one_link(ip: &IpAddr) -> bool {
 
 /// The address by which other hosts reach this one, as far as can be told: that of the interface of the default route,
 /// else of one that is as good as any.
-fn address_of_this_host(own: &[(String, IpAddr)]) -> Option<IpAddr> {
-    let known = Interfaces::here();
-    let usable = own.iter().filter(|(_, ip)| !ip.is_loopback() && !is_of_one_link(ip));
-    usable.min_by_key(|(name, ip)| (known.preference(name), ip.is_ipv6())).map(|(_, ip)| *ip)
+fn address_of_this_host(here: &Interfaces) -> Option<IpAddr> {
+    let usable = here.addresses.iter().filter(|(_, ip)| !ip.is_loopback() && !is_of_one_link(ip));
+    usable.min_by_key(|(name, ip)| (here.preference(name), ip.is_ipv6())).map(|(_, ip)| *ip)
 }
 
 #[cfg(test)]
@@ -147,7 +141,10 @@ mod tests {
             named("moon0", "fd00::1"),
             named("moon0", "10.9.9.9"),
         ];
-        assert_eq!(address_of_this_host(&own), Some("10.9.9.9".parse().unwrap()));
-        assert_eq!(address_of_this_host(&own[..1]), None);
+        let address_of = |own: &[(String, IpAddr)]| {
+            address_of_this_host(&Interfaces { addresses: own.to_vec(), default_route: None })
+        };
+        assert_eq!(address_of(&own), Some("10.9.9.9".parse().unwrap()));
+        assert_eq!(address_of(&own[..1]), None);
     }
 }
