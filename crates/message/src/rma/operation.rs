@@ -31,7 +31,8 @@ pub(crate) struct RemoteOperation<B> {
     pub(crate) data: Option<u64>,
     /// Whether the target counts what its peers do.
     pub(crate) counted: bool,
-    /// Whether a part of it was a direct write that the target has to be told of.
+    /// Whether a target that counts has to be told of its end: it is a write in several places, whose pieces may
+    /// overtake each other, or a part of it was a direct write.
     pub(crate) must_tell: bool,
     /// The same as its target calls it.
     pub(crate) at_target: Operation,
@@ -44,14 +45,12 @@ pub(crate) struct RemoteOperation<B> {
 pub(crate) struct Regions {
     pub(crate) first: u64,
     pub(crate) further: Vec<u64>,
-    /// Whether there are several places, be they in one region.
-    pub(crate) are_several: bool,
 }
 
 impl Regions {
     pub(crate) fn of(places: &[(RemoteTarget, u64)]) -> Regions {
         let Some(((first, _), others)) = places.split_first() else { return Regions::default() };
-        let mut regions = Regions { first: first.key, further: Vec::new(), are_several: !others.is_empty() };
+        let mut regions = Regions { first: first.key, further: Vec::new() };
         for (place, _) in others {
             if place.key != first.key && !regions.further.contains(&place.key) {
                 regions.further.push(place.key);

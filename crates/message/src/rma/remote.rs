@@ -54,7 +54,7 @@ impl<L: Link> Rma<L> {
         let length = write.buffer.len();
         let operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
         let mut operation = operation.with_regions(Regions::of(&write.to));
-        operation.data = write.data;
+        (operation.data, operation.must_tell) = (write.data, write.to.len() > 1);
         port.egress.attention.begin();
         let key = self.operations.begin(operation);
         let mut offset = 0;
@@ -300,9 +300,8 @@ impl<L: Link> Rma<L> {
                 self.begin_read(port, from, UnfinishedRead { operation, is_last, region, offset, at, left });
             }
             Some(_) => {
-                if is_last {
-                    self.note_at_target(port, Operation::RemoteRead, region, Target::Peer(from), 0);
-                }
+                let nothing = UnfinishedRead { operation, is_last, region, offset, at: position, left: 0 };
+                self.note_read(port, from, &nothing, Status::Success);
                 self.reply(port, from, operation, Status::Success, 0, Body::None);
             }
             None => self.reply(port, from, operation, Status::Denied, 0, Body::None),

@@ -332,6 +332,16 @@ impl<B: Buffer> Requests<B> {
         self.of(peer).reads.push_back(read);
     }
 
+    /// Another read of the same operation of the peer, if one is left, is its last from now on. Returns whether one is.
+    pub(crate) fn pass_last(&mut self, peer: PeerId, operation: u32) -> bool {
+        let mut left = self.lanes.get_mut(peer).into_iter().flat_map(|lane| &mut lane.reads);
+        let other = left.find(|read| read.operation == operation);
+        other.is_some_and(|read| {
+            read.is_last = true;
+            true
+        })
+    }
+
     /// A read is over.
     pub(crate) fn end_read(&mut self, peer: PeerId) {
         let lane = self.of(peer);

@@ -2,7 +2,7 @@
 //! once, when its data is in place:
 //! - a write in one place, with its last piece, which says so: the pieces of a write come in order;
 //! - an atomic likewise, also one in several places, whose parts come in order;
-//! - a read, when its last part is through;
+//! - a read, when the last of its parts is through, which take turns;
 //! - a write in several places, whose pieces may overtake each other, one that went straight to memory, and one with
 //!   completion data, by a notice that its origin sends when all parts are over. From the answers, or where it finds
 //!   the memory, it learns whether there is to be one.
@@ -46,8 +46,13 @@ impl<L: Link> Rma<L> {
         source: Target,
         length: usize,
     ) {
-        if self.counting.counts(operation, region) {
-            port.complete_at_target(Completion::at_target(operation, region, source, length));
+        self.report_at_target(port, Completion::at_target(operation, region, source, length));
+    }
+
+    /// Reports an operation on one of our regions, if it is counted or brings data.
+    fn report_at_target(&mut self, port: &mut Port<L>, completion: Completion) {
+        if completion.data.is_some() || self.counting.counts(completion.operation, completion.context.0 as u64) {
+            port.complete_at_target(completion);
         }
     }
 
@@ -62,9 +67,11 @@ impl<L: Link> Rma<L> {
         self.note_at_target(port, operation, atomic.region, Target::Peer(from), length);
     }
 
-    /// A peer's read is through.
+    /// A part of a peer's read is through. Parts take turns, so an earlier one may end behind the last: then that one
+    /// says that the read is through.
     pub(super) fn note_read(&mut self, port: &mut Port<L>, from: PeerId, read: &UnfinishedRead, status: Status) {
-        if read.is_last && status == Status::Success {
+        let is_over = read.is_last && status == Status::Success && self.counting.has_begun();
+        if is_over && !self.requests.pass_last(from, read.operation) {
             self.note_at_target(port, Operation::RemoteRead, read.region, Target::Peer(from), read.at as usize);
         }
     }
@@ -75,8 +82,7 @@ impl<L: Link> Rma<L> {
         match to {
             Target::Myself => self.note_own(port, operation),
             Target::Peer(peer) => {
-                let is_scattered = operation.operation == Operation::Write && regions.are_several;
-                let is_counted = operation.counted && (is_scattered || operation.must_tell);
+                let is_counted = operation.counted && operation.must_tell;
                 if data.is_none() && !is_counted {
                     return;
                 }
@@ -98,10 +104,8 @@ impl<L: Link> Rma<L> {
                 self.note_at_target(port, Operation::RemoteChange, region, Target::Myself, 0);
             }
         }
-        if own.data.is_some() || self.counting.counts(operation, first) {
-            let completion = Completion::at_target(operation, first, Target::Myself, own.length);
-            port.complete_at_target(Completion { data: own.data, ..completion });
-        }
+        let completion = Completion::at_target(operation, first, Target::Myself, own.length);
+        self.report_at_target(port, Completion { data: own.data, ..completion });
     }
 
     /// A peer's write in our memory is complete.
@@ -112,10 +116,8 @@ impl<L: Link> Rma<L> {
         }
         let source = Target::Peer(from);
         let operation = if is_further { Operation::RemoteChange } else { Operation::RemoteWrite };
-        if data.is_some() || self.counting.counts(operation, region) {
-            let completion = Completion::at_target(operation, region, source, length as usize);
-            port.complete_at_target(Completion { data, ..completion });
-        }
+        let completion = Completion::at_target(operation, region, source, length as usize);
+        self.report_at_target(port, Completion { data, ..completion });
         Ok(())
     }
 }

@@ -207,7 +207,7 @@ pub(crate) struct Reply {
     /// The origin's name for the operation.
     pub(crate) operation: u32,
     pub(crate) status: Status,
-    /// The target counts what its peers do, and wants to hear of the end of a write in several places.
+    /// The target counts what its peers do, and wants to hear of the end of a write that it cannot see by itself.
     pub(crate) is_counted: bool,
     /// Where the result goes in the origin's buffer.
     pub(crate) position: u32,
@@ -216,7 +216,7 @@ pub(crate) struct Reply {
 const COUNTED: u64 = 1 << 8;
 
 impl Head for Reply {
-    /// Word: status (8 bits), whether writes are counted, position (from bit 32).
+    /// Word: status (8 bits), whether the target counts, position (from bit 32).
     const FIELDS: usize = 0;
 
     fn kind(&self) -> MessageKind {
@@ -236,7 +236,8 @@ impl Head for Reply {
     }
 }
 
-/// An RMA write with completion data, or one in several places at a target that counts, is complete.
+/// An RMA write with completion data is complete; or at a target that counts one in several places, or one that went
+/// straight to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteNotice {
     /// Bytes.

@@ -274,6 +274,27 @@ fn who_counts_the_changes_of_one_region_hears_of_those_alone() {
     }
 }
 
+/// The parts of a read take turns, and the last one may be through first.
+#[test]
+fn who_hears_that_a_read_is_through_may_give_its_memory_away() {
+    for setup in Setup::all(2, 72).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced)) {
+        for last in [0, 8] {
+            let mut world = setup.build();
+            world.register(1, 9, &pattern(9, 90_000), &BOTH);
+            world.endpoint(1).count_reads(true);
+            let place = |world: &World, length| (world.place(0, 1, 9, 0), length);
+            let read = world.read(0, vec![place(&world, 90_000), place(&world, last)]);
+            world.run_until("the target hears of it", |world| !world.remote_writes(1).is_empty());
+            // Whatever had not left would be denied from now on.
+            world.deregister(1, 9);
+            world.settle();
+            let expected = [pattern(9, 90_000), pattern(9, last as usize)].concat();
+            assert!(world.bytes(read) == expected, "{world}");
+            assert_eq!(heard(&world, 1), [(Operation::RemoteRead, 9)], "{world}");
+        }
+    }
+}
+
 #[test]
 fn who_counts_reads_hears_once_of_each_and_of_atomics_with_a_result() {
     use Operation::{RemoteFetch, RemoteRead};
