@@ -200,9 +200,7 @@ impl Active {
             let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             entry.completion.len = completion.length;
             entry.completion.data = completion.data.unwrap_or(0);
-            // A write of a peer without completion data is only counted.
-            let wanted = completion.data.is_some();
-            return Event { kind: EventKind::RemoteWrite, wanted, unsolicited: true, entry };
+            return Event { kind: EventKind::RemoteWrite, wanted: true, unsolicited: true, entry };
         };
         let mut entry = ticket.entry(completion);
         entry.completion.flags &= !RECORDED;

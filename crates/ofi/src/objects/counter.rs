@@ -51,11 +51,11 @@ impl Counter {
         self.successes.load(Acquire)
     }
 
-    /// The endpoint at this place among those whose operations it counts.
-    pub fn endpoint(&self, index: usize, entered: &mut Entered) -> Option<Arc<Endpoint>> {
+    /// The endpoints whose operations it counts.
+    pub fn counted<'a>(&'a self, entered: &'a mut Entered) -> &'a [Arc<Endpoint>] {
         match *self.counts_at_regions.get(entered) {
-            true => self.domain.state.get(entered).endpoints.get(index).map(Arc::clone),
-            false => self.endpoints.get(entered).get(index).map(Arc::clone),
+            true => &self.domain.state.get(entered).endpoints,
+            false => self.endpoints.get(entered),
         }
     }
 }

@@ -289,10 +289,10 @@ impl Counter {
         if self.domain.always_progresses() {
             return self.domain.progress_all(entered);
         }
-        let (mut moved, mut index) = (false, 0);
-        while let Some(endpoint) = self.endpoint(index, entered) {
+        let mut moved = false;
+        for index in 0..self.counted(entered).len() {
+            let endpoint = Arc::clone(&self.counted(entered)[index]);
             moved |= endpoint.progress(entered);
-            index += 1;
         }
         moved
     }
@@ -307,9 +307,8 @@ impl Counter {
         if self.progress(entered) {
             return Ok(0);
         }
-        let count = (0..).take_while(|&index| self.endpoint(index, entered).is_some()).count();
-        let idle = |index| self.endpoint(index, entered).map_or(Idle::Spin, |endpoint| endpoint.idle(entered));
-        match idle_each(count, idle) {
+        let count = self.counted(entered).len();
+        match idle_each(count, |index| Arc::clone(&self.counted(entered)[index]).idle(entered)) {
             Idle::Yield => Err(YIELD),
             Idle::Arrived | Idle::Spin => Ok(0),
         }
