@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::trial::Trial;
-use crate::mpi::Mpi;
+use crate::mpi::{Mpi, MpiKind};
 
 /// Everything that was found.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +114,7 @@ pub struct Program {
     /// Libraries that the loader does not find.
     pub missing: Vec<String>,
     /// The MPI of that library, if it is known.
-    pub kind: Option<&'static str>,
+    pub kind: Option<MpiKind>,
 }
 
 /// The answer of a libfabric, in a process of its own.

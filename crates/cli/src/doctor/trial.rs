@@ -188,24 +188,21 @@ fn children_of(pid: u32) -> Vec<Pid> {
 }
 
 impl Trial {
-    /// Whether all ranks exchanged all messages, through Tidegate, and ended well.
-    pub fn is_good(&self) -> bool {
+    /// Whether all ranks exchanged all messages and ended well.
+    pub fn has_exchanged(&self) -> bool {
         let exchanged = self.steps.iter().filter(|step| matches!(step, Step::Exchanged { .. })).count();
-        !self.timed_out && self.exit_code == 0 && exchanged == self.ranks && self.used_tidegate
+        !self.timed_out && self.exit_code == 0 && exchanged == self.ranks
+    }
+
+    /// Whether they did so through Tidegate.
+    pub fn is_good(&self) -> bool {
+        self.has_exchanged() && self.used_tidegate
     }
 
     /// The libfabric that its ranks loaded, if they said.
     pub fn libfabric(&self) -> Option<PathBuf> {
         self.steps.iter().find_map(|step| match step {
             Step::Opened { libfabric, .. } => libfabric.first().cloned(),
-            _ => None,
-        })
-    }
-
-    /// Name and version that the MPI library of its ranks gave.
-    pub fn mpi(&self) -> Option<&str> {
-        self.steps.iter().find_map(|step| match step {
-            Step::Opened { mpi, .. } if !mpi.is_empty() => Some(mpi.as_str()),
             _ => None,
         })
     }
@@ -291,14 +288,13 @@ mod tests {
     #[test]
     fn output_and_report_become_a_trial() {
         let mut trial = Trial { ranks: 1, ..Trial::default() };
-        let opened =
-            r#"{"step":"opened","host":"a","rank":0,"size":1,"mpi":"X","libfabric":["/l/f"],"has_provider":true}"#;
+        let opened = r#"{"step":"opened","host":"a","libfabric":["/l/f"]}"#;
         let mark = super::super::rank::MARK;
         trial.take_output(&format!(
             "hello\n\n=====\n{mark}{opened}\n[0] {mark}{{\"step\":\"exchanged\",\"host\":\"a\"}}\n"
         ));
         assert_eq!((trial.output.join("|"), trial.steps.len()), ("hello".into(), 2));
-        assert_eq!((trial.libfabric(), trial.mpi()), (Some("/l/f".into()), Some("X")));
+        assert_eq!(trial.libfabric(), Some("/l/f".into()));
         assert!(!trial.is_good(), "there is no report");
         let report = json!({ "used": "messages", "troubles": [{ "text": "t" }], "reasons": [], "processes": [{ "network": null }, { "network": "tcp/eth0" }] });
         trial.take_report(&report);

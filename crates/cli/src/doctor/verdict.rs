@@ -59,6 +59,11 @@ pub fn no(check: &'static str, text: impl Into<String>, remedy: impl Into<Option
     Verdict { check, level: Level::No, text: text.into(), remedy: remedy.into() }
 }
 
+/// A job does not run, or, where it does all the same, not as well as it could.
+pub fn bad(stops: bool, check: &'static str, text: impl Into<String>, remedy: impl Into<Option<String>>) -> Verdict {
+    if stops { no(check, text, remedy) } else { warn(check, text, remedy) }
+}
+
 /// Whether a job would run, by all that was said.
 pub fn would_run(verdicts: &[Verdict]) -> bool {
     verdicts.iter().all(|verdict| verdict.level != Level::No)

@@ -46,7 +46,9 @@ pub struct Words {
 }
 
 /// Options with a number of ranks behind them.
-const COUNTS: [&str; 7] = ["-n", "-np", "--n", "--np", "-c", "--ntasks", "--ntasks="];
+const COUNTS: [&str; 6] = ["-n", "-np", "--n", "--np", "-c", "--ntasks"];
+/// The one of them that is something else to Slurm: processors for each rank.
+const PROCESSORS_OF_SRUN: &str = "-c";
 /// Options with hosts behind them, and with a file of hosts.
 const HOSTS: [&str; 6] = ["-hosts", "-host", "--host", "-H", "-w", "--nodelist"];
 const HOST_FILES: [&str; 6] = ["-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-machine"];
@@ -101,7 +103,8 @@ impl Words {
             };
             let said = || joined.map(str::to_owned).or_else(|| value.map(|word| word.to_string_lossy().into_owned()));
             let taken = if joined.is_some() { 1 } else { 2 };
-            at += if COUNTS.contains(&name) {
+            let is_srun = matches!(self.starter, Some(Starter::Srun(_)));
+            at += if COUNTS.contains(&name) && !(is_srun && name == PROCESSORS_OF_SRUN) {
                 self.ranks = said().and_then(|number| number.parse().ok()).or(self.ranks);
                 taken
             } else if HOSTS.contains(&name) {
@@ -190,6 +193,8 @@ mod tests {
             ("mpiexec --oversubscribe x", "", "--oversubscribe", None, "", Some("x")),
             ("mpiexec --host a,b --map-by ppr:1:node -n 2 x", "", "", Some(2), "a,b", Some("x")),
             ("srun --mpi=pmi2 --ntasks=16 -N 2 x", "", "--mpi=pmi2", Some(16), "", Some("x")),
+            ("srun -n 64 -c 4 x", "", "-c 4", Some(64), "", Some("x")),
+            ("mpiexec -c 4 x", "", "", Some(4), "", Some("x")),
         ] {
             let words = of(&format!("{here}/{command}"));
             let found =

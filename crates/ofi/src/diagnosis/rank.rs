@@ -4,7 +4,7 @@
 //! objects in Open MPI. Functions take either in a register or a word of the stack, so they are called with words here.
 
 use super::library::Library;
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,6 @@ type SendReceive = unsafe extern "C" fn(
 
 /// `MPI_COMM_WORLD`, `MPI_BYTE` and `MPI_STATUS_IGNORE` of MPICH's interface (`mpi.h` of MPICH, "MPICH ABI").
 const MPICH: Constants = Constants { world: 0x4400_0000, byte: 0x4c00_010d, no_status: 1 };
-/// `MPI_MAX_LIBRARY_VERSION_STRING` of MPICH, the largest of those that there are, in bytes.
-const VERSION_BYTES: usize = 8192;
 const TAG: c_int = 77;
 
 #[derive(Clone, Copy, Debug)]
@@ -51,10 +49,8 @@ pub struct MpiLibrary {
 pub struct World {
     mpi: MpiLibrary,
     send_receive: SendReceive,
-    /// This rank.
-    pub rank: usize,
-    /// How many ranks there are.
-    pub size: usize,
+    rank: usize,
+    size: usize,
 }
 
 impl MpiLibrary {
@@ -66,21 +62,6 @@ impl MpiLibrary {
             _ => MPICH,
         };
         Ok(MpiLibrary { library, constants })
-    }
-
-    /// Name and version that the library gives, in one line. The error: it lacks the function.
-    pub fn version(self) -> Result<String, String> {
-        let (mut text, mut length) = (vec![0_u8; VERSION_BYTES], 0);
-        // SAFETY: the type is that of the standard; the buffer is as long as the longest answer, and the function may
-        // be called before `MPI_Init`.
-        unsafe {
-            let version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
-                self.library.function(c"MPI_Get_library_version")?;
-            version(text.as_mut_ptr().cast(), &mut length);
-        }
-        text.truncate(usize::try_from(length).unwrap_or(0));
-        let text = String::from_utf8_lossy(&text).into_owned();
-        Ok(text.lines().next().unwrap_or_default().trim_end_matches('\0').trim().to_owned())
     }
 
     /// `MPI_Init`. An error that MPI meets ends the process, as MPI does by default; those returned are of libraries
@@ -178,7 +159,6 @@ mod tests {
     #[test]
     fn a_library_that_is_no_mpi_says_which_function_it_lacks() {
         let library = MpiLibrary::load(Path::new("libc.so.6")).unwrap();
-        assert_eq!(library.version().unwrap_err(), "it has no MPI_Get_library_version");
         assert_eq!(library.init().unwrap_err(), "it has no MPI_Init");
         assert!(MpiLibrary::load(Path::new("/nowhere/libmpi.so")).unwrap_err().contains("/nowhere/libmpi.so"));
         assert!(loaded_libraries("libc.so").iter().any(|path| path.ends_with("libc.so.6")));

@@ -2,7 +2,7 @@
 
 use super::{container_with, ranks};
 use crate::doctor::facts::{Facts, Limit};
-use crate::doctor::verdict::{Verdict, no, ok, warn};
+use crate::doctor::verdict::{Verdict, bad, no, ok, warn};
 use crate::report::units::human;
 use tidegate_message::Unit;
 
@@ -54,7 +54,7 @@ fn descriptors(facts: &Facts) -> Verdict {
         Some(now) if now < enough => {
             let text = format!("{now} of a process (ulimit -n); a job of {} here needs {needed}", ranks(facts.ranks));
             let remedy = raise(facts, limit, "-n", "nofile", Some(enough.next_power_of_two()));
-            if now < needed { no("descriptors", text, remedy) } else { warn("descriptors", text, remedy) }
+            bad(now < needed, "descriptors", text, remedy)
         }
         Some(now) => ok("descriptors", format!("{now} of a process (ulimit -n)")),
         None => ok("descriptors", "no limit"),

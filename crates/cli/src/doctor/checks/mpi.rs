@@ -1,7 +1,7 @@
 //! Launcher, program, libfabric and provider.
 
 use crate::doctor::facts::{Facts, Program};
-use crate::doctor::verdict::{Verdict, no, ok, warn};
+use crate::doctor::verdict::{Verdict, bad, no, ok, warn};
 use crate::mpi::MpiKind;
 use crate::provider::FILE;
 
@@ -67,7 +67,7 @@ fn of_program(facts: &Facts, program: &Program) -> Verdict {
     let Some(library) = &program.library else {
         return ok("program", format!("{name} is a script, or does not say which MPI it uses"));
     };
-    let kind = program.kind.and_then(MpiKind::of_id);
+    let kind = program.kind;
     let launcher = facts.mpi.mpi.as_ref().map(|mpi| mpi.kind).filter(|_| !facts.mpi.is_srun);
     match (kind, launcher) {
         (Some(kind), Some(launcher)) if kind != launcher => {
@@ -80,11 +80,7 @@ fn of_program(facts: &Facts, program: &Program) -> Verdict {
             let prefix = library.parent().and_then(|folder| folder.parent());
             let remedy = prefix.map(|prefix| format!("tidegate doctor {}/bin/mpiexec", prefix.display()));
             // MPICH and Intel MPI have one binary interface, and launchers that speak alike.
-            if [kind, launcher].contains(&MpiKind::OpenMpi) {
-                no("program", text, remedy)
-            } else {
-                warn("program", text, remedy)
-            }
+            bad([kind, launcher].contains(&MpiKind::OpenMpi), "program", text, remedy)
         }
         _ => ok("program", format!("{name} uses {}", library.display())),
     }
@@ -231,8 +227,8 @@ mod tests {
         );
         assert_eq!(with_program(Program { missing: vec!["libx.so".into()], ..there() }).2, None);
         let of = |kind| with_program(Program { library: Some("/o/lib/libmpi.so".into()), kind: Some(kind), ..there() });
-        assert_eq!((of("mpich").0, of("impi").0), (Level::Ok, Level::Warn));
-        let (level, text, remedy) = of("openmpi");
+        assert_eq!((of(MpiKind::Mpich).0, of(MpiKind::IntelMpi).0), (Level::Ok, Level::Warn));
+        let (level, text, remedy) = of(MpiKind::OpenMpi);
         assert!(
             level == Level::No && text.contains("uses Open MPI") && text.ends_with("launcher is MPICH's"),
             "{text}"

@@ -3,7 +3,7 @@
 use super::{endpoints_per_rank, one_folder_of_providers, ranks};
 use crate::doctor::facts::{Facts, Interface, Taken};
 use crate::doctor::trial::Trial;
-use crate::doctor::verdict::{Verdict, no, ok, warn};
+use crate::doctor::verdict::{Verdict, bad, ok, warn};
 use crate::quote::quote;
 
 /// The network that is taken, and those that are faster.
@@ -30,8 +30,7 @@ pub fn network(facts: &Facts) -> Vec<Verdict> {
             let remedy = one_folder_of_providers(facts).unwrap_or_else(tcp);
             // A job on one host needs none, unless the user has asked for one.
             let is_needed = facts.hosts.len() > 1 || facts.fabric.is_some();
-            let verdict = if is_needed { no } else { |check, text, remedy| warn(check, text, remedy) };
-            return vec![verdict("network", text, Some(remedy))];
+            return vec![bad(is_needed, "network", text, remedy)];
         }
     };
     let Taken { provider, domain, speed, faster } = taken;
@@ -74,11 +73,11 @@ pub fn ports(facts: &Facts) -> Vec<Verdict> {
     let Some(count) = facts.ports else { return Vec::new() };
     let needed = facts.ranks * endpoints_per_rank(facts);
     let text = format!("FI_TIDEGATE_PORTS has {count}; {} listen at {needed} on this host", ranks(facts.ranks));
-    vec![match (count < needed, facts.hosts.len() > 1) {
-        (false, _) => ok("ports", text),
-        (true, true) => no("ports", text, format!("tidegate run --ports 41000-{}", 41_000 + needed - 1)),
-        (true, false) => warn("ports", text, format!("tidegate run --ports 41000-{}", 41_000 + needed - 1)),
-    }]
+    if count >= needed {
+        return vec![ok("ports", text)];
+    }
+    let remedy = format!("tidegate run --ports 41000-{}", 41_000 + needed - 1);
+    vec![bad(facts.hosts.len() > 1, "ports", text, remedy)]
 }
 
 #[cfg(test)]

@@ -16,12 +16,17 @@ pub fn gather() -> Limits {
         Limit { now: limit.current, most: limit.maximum }
     };
     let user = rustix::process::geteuid();
+    // The limit does not count for root.
+    let (processes, processes_of_user) = match user.is_root() {
+        true => (Limit::default(), 0),
+        false => (of(Resource::Nproc), threads_of(user.as_raw())),
+    };
     Limits {
         descriptors: of(Resource::Nofile),
         locked_memory: of(Resource::Memlock),
         file_size: of(Resource::Fsize),
-        processes: if user.is_root() { Limit::default() } else { of(Resource::Nproc) },
-        processes_of_user: threads_of(user.as_raw()),
+        processes,
+        processes_of_user,
         processes_of_group: room_in_group(),
     }
 }

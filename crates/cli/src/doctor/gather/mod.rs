@@ -25,7 +25,7 @@ use super::trial::{Request, Trial};
 use super::words::{Starter, Words};
 use crate::check;
 use crate::launcher::{Launcher, folders_of_programs};
-use crate::mpi::{Mpi, MpiKind, recognise};
+use crate::mpi::{Mpi, recognise};
 use crate::settings::{Plan, Setting};
 use crate::tuning::Tuning;
 use crate::{process, provider};
@@ -156,7 +156,7 @@ fn mpi_facts(words: &Words, tuning: &Tuning) -> MpiFacts {
         _ => None,
     };
     let of_program = program.as_ref().and_then(|program| program.library.clone());
-    let kind_of_program = program.as_ref().and_then(|program| MpiKind::of_id(program.kind?));
+    let kind_of_program = program.as_ref().and_then(|program| program.kind);
     let mpi = recognise(tuning.mpi, launcher).or_else(|| kind_of_program.map(Mpi::of));
     let near = launcher.map(Launcher::folders).unwrap_or_default();
     // The library of a program of another MPI than the launcher's would only fail.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::super::facts::Program;
 use super::library::kind_of;
 use crate::child::answer;
-use crate::mpi::MpiKind;
 
 /// How long `ldd` may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,7 +19,7 @@ pub fn look(name: &OsStr, path: Option<PathBuf>) -> Program {
     // `ldd` has the loader list what it would load, and runs nothing of the program.
     let listed = answer(Command::new("ldd").arg(&path), PATIENCE).unwrap_or_default();
     let (library, missing) = read(&listed);
-    let kind = library.as_deref().and_then(kind_of).map(MpiKind::id);
+    let kind = library.as_deref().and_then(kind_of);
     Program { name, path: Some(path), library, missing, kind }
 }
 
