@@ -46,6 +46,6 @@ pub use secret::{Secret, random};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError, Copies,
     DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, Idle, LinkError, Maker, NAMES, ReadableWord, SEND_BUFFERS_MOST,
-    SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage, read_word, reclaim,
+    SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage, WaitChange, read_word, reclaim,
 };
 pub use stats::{Chosen, Chunk, EndpointStats, PostedBuffers, StatsConfig};

@@ -10,6 +10,7 @@ use crate::operation::{Queue, Space};
 use crate::waits::{WaitCause, Waits};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
 /// Sends that are remembered, and messages on their way to us.
@@ -69,6 +70,18 @@ pub(crate) struct Looks {
     /// Who has not pulled sends that looks have seen before.
     pulling: BTreeMap<PeerId, Instant>,
     pub(crate) waits: Waits,
+    /// What the application polls for in vain.
+    vain: Option<Vain>,
+}
+
+/// The application polls in vain, and something of its is open.
+#[derive(Debug)]
+struct Vain {
+    /// Until when that has been counted.
+    counted: Instant,
+    /// The senders of whom it waits for messages, each once, and whether for those of any.
+    awaited: Vec<PeerId>,
+    any: bool,
 }
 
 /// Says nothing: no decision follows from what is noted here, and the explorer tells states apart by what is printed.
@@ -117,7 +130,12 @@ impl Looks {
         self.probe = None;
     }
 
-    /// What the program goes on to ask for, and since when.
+    /// What the program has asked for last, if it goes on to.
+    pub(crate) fn probe(&self) -> Option<(Queue, Pattern)> {
+        self.probe.as_ref().filter(|probe| probe.looks_since <= UNASKED_MOST).map(|probe| (probe.queue, probe.pattern))
+    }
+
+    /// The same, and since when.
     pub(crate) fn see_probe(&mut self, now: Instant) -> Option<(Queue, Pattern, Instant)> {
         let probe = self.probe.as_mut().filter(|probe| probe.looks_since <= UNASKED_MOST);
         let Some(Probe { queue, pattern, looks_since, since }) = probe else {
@@ -156,8 +174,46 @@ impl Looks {
         self.pulling = pulling;
     }
 
+    /// The application has polled in vain since a certain moment, and waits for messages of these peers.
+    pub(crate) fn begin_vain(&mut self, since: Instant, mut awaited: Vec<PeerId>, any: bool) {
+        awaited.sort_unstable();
+        awaited.dedup();
+        // A receive from any that others stand beside is often one for what may come.
+        let any = any && awaited.is_empty();
+        for &peer in &awaited {
+            self.waits.begin_since(peer, WaitCause::Message, since);
+        }
+        if any {
+            self.waits.begin_any(since);
+        }
+        self.vain = Some(Vain { counted: since, awaited, any });
+    }
+
+    /// Whether it does. Returns also how long it has since this was asked last.
+    pub(crate) fn count_vain(&mut self, now: Instant) -> (bool, Duration) {
+        let Some(vain) = &mut self.vain else { return (false, Duration::ZERO) };
+        let passed = now.since(vain.counted);
+        vain.counted = vain.counted.max(now);
+        (true, passed)
+    }
+
+    /// It has until this moment. Returns how long that is beyond what was counted.
+    pub(crate) fn end_vain(&mut self, until: Instant) -> Duration {
+        let Some(vain) = self.vain.take() else { return Duration::ZERO };
+        for peer in vain.awaited {
+            self.waits.end_at(peer, WaitCause::Message, until);
+        }
+        if vain.any {
+            self.waits.end_any(until);
+        }
+        until.since(vain.counted)
+    }
+
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
+        if let Some(vain) = &mut self.vain {
+            vain.awaited.retain(|awaited| *awaited != peer);
+        }
         self.sends.retain(|_, seen| seen.to != peer);
         self.pulling.remove(&peer);
         self.probe = None;

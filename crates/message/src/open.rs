@@ -17,9 +17,12 @@ pub struct Open {
     pub peers_delayed: u32,
     /// Whether peers had sends deferred because of our receive memory.
     pub is_pressed: bool,
+    /// Whether the application polls in vain for something that is open
+    /// ([`Endpoint::begin_wait`](crate::Endpoint::begin_wait)).
+    pub is_waiting: bool,
     /// How fast long messages come each way, by class.
     pub way_times: [WayTimes; CLASSES],
-    /// For whom sends wait and have waited.
+    /// For whom sends and receives wait and have waited.
     pub waits: Vec<PeerWait>,
     /// Receives.
     pub receives: Vec<OpenReceive>,

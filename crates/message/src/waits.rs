@@ -1,15 +1,16 @@
-//! For whom sends wait, what for, and how long: one row for each peer and cause, as many as [`ROWS_MOST`]; what has no
-//! row of its own is summed, so that nothing here grows with the number of peers.
+//! For whom sends and receives wait, what for, and how long: one row for each peer and cause, as many as [`ROWS_MOST`];
+//! what has no row of its own is summed, so that nothing here grows with the number of peers.
 //!
-//! No clock is read for this. A wait that begins between two tellings of the time counts from the second, and one
-//! that ends counts up to the last.
+//! No clock is read for this. A wait of sends that begins between two tellings of the time counts from the second, and
+//! one that ends counts up to the last. Of receives the caller tells when their application began to poll in vain, and
+//! until when it did.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
-/// What a send waits for.
+/// What a process waits for: all but the last two are causes of sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitCause {
     /// Credits of its receiver.
@@ -22,12 +23,28 @@ pub enum WaitCause {
     Buffer,
     /// The receiver, who has not got the data of a long message yet.
     Pull,
+    /// A message of this peer: a receive or a probe names it as sender, and the application polls in vain.
+    Message,
+    /// A message of any peer, and of none by name. (In rows that name no peer.)
+    AnyMessage,
 }
 
 impl WaitCause {
     /// All causes.
-    pub const ALL: &[WaitCause] =
-        &[WaitCause::Credits, WaitCause::Mailbox, WaitCause::Window, WaitCause::Buffer, WaitCause::Pull];
+    pub const ALL: &[WaitCause] = &[
+        WaitCause::Credits,
+        WaitCause::Mailbox,
+        WaitCause::Window,
+        WaitCause::Buffer,
+        WaitCause::Pull,
+        WaitCause::Message,
+        WaitCause::AnyMessage,
+    ];
+
+    /// Whether sends wait for it.
+    pub fn is_of_sends(self) -> bool {
+        !matches!(self, WaitCause::Message | WaitCause::AnyMessage)
+    }
 
     /// Its name, as in JSON.
     pub fn name(self) -> &'static str {
@@ -37,10 +54,12 @@ impl WaitCause {
             WaitCause::Window => "window",
             WaitCause::Buffer => "buffer",
             WaitCause::Pull => "pull",
+            WaitCause::Message => "message",
+            WaitCause::AnyMessage => "any_message",
         }
     }
 
-    /// What the send waits for, in words that go on "waits for …".
+    /// What is waited for, in words that go on "waits for …".
     pub fn help(self) -> &'static str {
         match self {
             WaitCause::Credits => "credits",
@@ -48,14 +67,16 @@ impl WaitCause {
             WaitCause::Window => "room in receive memory",
             WaitCause::Buffer => "a posted buffer",
             WaitCause::Pull => "its receive",
+            WaitCause::Message => "a message of it",
+            WaitCause::AnyMessage => "a message of any rank",
         }
     }
 }
 
-/// For whom sends wait.
+/// For whom sends or receives wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerWait {
-    /// The peer; `None`: all peers that have no row of their own.
+    /// The peer; `None`: all peers that have no row of their own, or any.
     pub peer: Option<PeerId>,
     /// What for.
     pub cause: WaitCause,
@@ -85,6 +106,15 @@ struct Row {
     open: Option<Open>,
 }
 
+impl Row {
+    /// A wait that goes on since a known moment has lasted until this one.
+    fn end_at(&mut self, until: Instant) {
+        if let Some(Open::Since(since)) = self.open.take() {
+            self.waited += until.since(since);
+        }
+    }
+}
+
 /// All that have no row of their own, by cause.
 #[derive(Clone, Copy, Debug, Default)]
 struct Others {
@@ -102,6 +132,8 @@ struct Others {
 pub(crate) struct Waits {
     rows: BTreeMap<(PeerId, WaitCause), Row>,
     others: BTreeMap<WaitCause, Others>,
+    /// Waits for a message of any peer.
+    any: Row,
     /// Rows whose wait has begun since time was told last.
     fresh: Vec<(PeerId, WaitCause)>,
     now: Instant,
@@ -156,6 +188,24 @@ impl Waits {
         }
     }
 
+    /// A wait that the caller has [begun](Self::begin_since) has lasted until a certain moment.
+    pub(crate) fn end_at(&mut self, peer: PeerId, cause: WaitCause, until: Instant) {
+        match self.rows.get_mut(&(peer, cause)) {
+            Some(row) => row.end_at(until),
+            None => self.end(peer, cause),
+        }
+    }
+
+    /// A message of any peer has been waited for since a certain moment.
+    pub(crate) fn begin_any(&mut self, since: Instant) {
+        (self.any.count, self.any.open) = (self.any.count + 1, Some(Open::Since(since)));
+    }
+
+    /// And until this one.
+    pub(crate) fn end_any(&mut self, until: Instant) {
+        self.any.end_at(until);
+    }
+
     /// Time is told.
     pub(crate) fn tell_time(&mut self, now: Instant) {
         let passed = now.since(self.now);
@@ -201,14 +251,18 @@ impl Waits {
             // What of it goes on has been added up until now.
             since: others.since.map(|_| self.now),
         }));
-        list.extend(self.rows.iter().map(|(&(peer, cause), row)| {
+        let told = |peer, cause, row: &Row| {
             let since = match row.open {
                 Some(Open::Since(since)) => Some(since),
                 Some(Open::Fresh) => Some(self.now),
                 None => None,
             };
-            PeerWait { peer: Some(peer), cause, count: row.count, waited: row.waited, since }
-        }));
+            PeerWait { peer, cause, count: row.count, waited: row.waited, since }
+        };
+        if self.any.count > 0 {
+            list.push(told(None, WaitCause::AnyMessage, &self.any));
+        }
+        list.extend(self.rows.iter().map(|(&(peer, cause), row)| told(Some(peer), cause, row)));
     }
 }
 

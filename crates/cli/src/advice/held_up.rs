@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidegate_message::Counter;
 
 use super::{Evidence, Point, of_process, percent, time};
-use crate::culprit::{self, Cause, Doing, End, Member, Presence, Waits};
+use crate::culprit::{self, Doing, End, Member, Presence, Waits};
 use crate::recording::rows::words;
 use crate::recording::view::{View, Wait};
 use tidegate_link::stats::WaitCause;
@@ -39,7 +39,7 @@ pub struct HeldUp {
 pub fn held_up(run: &View) -> Option<HeldUp> {
     let finding = culprit::find(&waits_of(run));
     let root = finding.roots.first()?;
-    let (&End::Rank(process), Cause::Send(cause)) = (&root.end, root.cause) else { return None };
+    let (&End::Rank(process), cause) = (&root.end, root.cause) else { return None };
     let is_held = |process: usize| root.held.binary_search(&process).is_ok();
     let sum = |counts: &dyn Fn(&Wait) -> bool| {
         let counted = run.waits.iter().filter(|wait| counts(wait));
@@ -86,7 +86,7 @@ fn waits_of(run: &View) -> Waits {
         Some(culprit::Wait {
             waiter: wait.from,
             awaited: wait.to?,
-            cause: Cause::Send(wait.cause),
+            cause: wait.cause,
             share: super::share(run, wait.waited_ns),
             open_for: None,
             receive: None,

@@ -12,10 +12,11 @@
 //! A receive that nobody serves ends a chain, too: its sender goes on with other messages and nobody else waits nearly
 //! as long for one of it. Without this rule the sender would be blamed, which does what its program says.
 
-use super::{Cause, End, Finding, Member, Presence, Root, Wait, Waits};
+use super::{End, Finding, Member, Presence, Root, Wait, Waits};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
+use tidegate_message::WaitCause;
 
 /// Waits for less of the time than this are left out.
 const SHARE_LEAST: f64 = 0.02;
@@ -131,7 +132,7 @@ impl Longest {
 /// For each rank, its wait for a message which is not sent although its sender goes on.
 fn unsent(job: &Waits) -> Vec<Option<usize>> {
     let size = job.members.len();
-    let is_message = |wait: &Wait| wait.cause == Cause::Message && wait.awaited < size && wait.waiter < size;
+    let is_message = |wait: &Wait| wait.cause == WaitCause::Message && wait.awaited < size && wait.waiter < size;
     let mut longest = vec![Longest::default(); size];
     for wait in job.waits.iter().filter(|wait| is_message(wait)) {
         longest[wait.awaited].add(wait.waiter, wait.open_for.unwrap_or_default());
@@ -261,14 +262,18 @@ fn root(
     }
     let is_end = mask(job.members.len(), &ranks);
     let direct: Vec<&Wait> = job.waits.iter().filter(|wait| is_end.get(wait.awaited) == Some(&true)).collect();
-    let by_cause = |cause: Cause| direct.iter().filter(|wait| wait.cause == cause).map(|wait| wait.share).sum::<f64>();
-    let cause = Cause::all().reduce(|most, cause| if by_cause(cause) > by_cause(most) { cause } else { most });
+    let by_cause =
+        |cause: WaitCause| direct.iter().filter(|wait| wait.cause == cause).map(|wait| wait.share).sum::<f64>();
+    let cause = WaitCause::ALL
+        .iter()
+        .copied()
+        .reduce(|most, cause| if by_cause(cause) > by_cause(most) { cause } else { most });
     let mut found = Root {
         end: End::Rank(ranks[0]),
         holds_up: reached.len(),
         held: Vec::new(),
         weight: reached.iter().map(|rank| own[*rank]).sum(),
-        cause: cause.unwrap_or(Cause::Message),
+        cause: cause.unwrap_or(WaitCause::Message),
         longest: direct.iter().filter_map(|wait| wait.open_for).max(),
         share: direct.iter().map(|wait| wait.share).fold(0.0, f64::max),
     };

@@ -18,30 +18,6 @@ pub use words::{age, sentence};
 use std::time::Duration;
 use tidegate_message::WaitCause;
 
-/// What a rank waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    /// A send: for this of its receiver.
-    Send(WaitCause),
-    /// A receive: for a message.
-    Message,
-}
-
-impl Cause {
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Cause> {
-        WaitCause::ALL.iter().copied().map(Cause::Send).chain([Cause::Message])
-    }
-
-    /// One word, as in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Send(cause) => cause.name(),
-            Cause::Message => "message",
-        }
-    }
-}
-
 /// Where a rank is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
@@ -148,7 +124,7 @@ pub struct Wait {
     /// For whom.
     pub awaited: usize,
     /// For what.
-    pub cause: Cause,
+    pub cause: WaitCause,
     /// During which part of the time looked at, from 0 to 1.
     pub share: f64,
     /// How long it has lasted, if it goes on.
@@ -206,7 +182,7 @@ pub struct Root {
     /// For how many ranks' whole time: the sum of their shares.
     pub weight: f64,
     /// For what most of those wait that wait for it directly.
-    pub cause: Cause,
+    pub cause: WaitCause,
     /// The longest wait for it that goes on.
     pub longest: Option<Duration>,
     /// The largest part of the time that one waited for it.

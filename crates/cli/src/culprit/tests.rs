@@ -19,13 +19,13 @@ fn seconds(seconds: f64) -> Option<Duration> {
 
 /// A send that waits for a part of the time, and goes on waiting for this many seconds.
 fn send(waiter: usize, awaited: usize, share: f64, open_for: f64) -> Wait {
-    Wait { waiter, awaited, cause: Cause::Send(WaitCause::Credits), share, open_for: seconds(open_for), receive: None }
+    Wait { waiter, awaited, cause: WaitCause::Credits, share, open_for: seconds(open_for), receive: None }
 }
 
 /// A receive that has waited for this many seconds.
 fn receive(waiter: usize, awaited: usize, tag: u64, open_for: f64) -> Wait {
     let receive = Some(Receive { text: format!("tag {tag}"), is_of_all: false });
-    Wait { waiter, awaited, cause: Cause::Message, share: 1.0, open_for: seconds(open_for), receive }
+    Wait { waiter, awaited, cause: WaitCause::Message, share: 1.0, open_for: seconds(open_for), receive }
 }
 
 fn said(job: &Waits) -> String {

@@ -1,6 +1,6 @@
 //! What was found, as a sentence.
 
-use super::{Cause, End, Finding, Member, Presence, Root, Wait, Waits};
+use super::{End, Finding, Member, Presence, Root, Wait, Waits};
 use std::time::Duration;
 use tidegate_message::WaitCause;
 
@@ -92,12 +92,12 @@ fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Op
     let name = |rank: usize| job.members[rank].name.as_str();
     let Some(odd) = odd.map(|place| &job.waits[place]) else {
         let what = match root.cause {
-            Cause::Message => "messages",
-            Cause::Send(WaitCause::Credits) => "credits",
-            Cause::Send(WaitCause::Mailbox) => "room in mailboxes",
-            Cause::Send(WaitCause::Window) => "room in receive memory",
-            Cause::Send(WaitCause::Buffer) => "posted buffers",
-            Cause::Send(WaitCause::Pull) => "long messages to be received",
+            WaitCause::Message | WaitCause::AnyMessage => "messages",
+            WaitCause::Credits => "credits",
+            WaitCause::Mailbox => "room in mailboxes",
+            WaitCause::Window => "room in receive memory",
+            WaitCause::Buffer => "posted buffers",
+            WaitCause::Pull => "long messages to be received",
         };
         let all = ranks(members.len());
         let more = root.holds_up.saturating_sub(members.len());
@@ -130,12 +130,12 @@ fn for_what(root: &Root, whom: &str) -> String {
     let they = if many { "they wait" } else { "it waits" };
     let their = if many { "their" } else { "its" };
     match root.cause {
-        Cause::Send(WaitCause::Credits) => format!("{they} for its credits"),
-        Cause::Send(WaitCause::Mailbox) => format!("{they} for room in its mailbox"),
-        Cause::Send(WaitCause::Window) => format!("{they} for room in its receive memory"),
-        Cause::Send(WaitCause::Buffer) => format!("{they} for its posted buffers"),
-        Cause::Send(WaitCause::Pull) => format!("{they} for {whom} to pull {their} long messages"),
-        Cause::Message => format!("{they} for messages from {whom}"),
+        WaitCause::Credits => format!("{they} for its credits"),
+        WaitCause::Mailbox => format!("{they} for room in its mailbox"),
+        WaitCause::Window => format!("{they} for room in its receive memory"),
+        WaitCause::Buffer => format!("{they} for its posted buffers"),
+        WaitCause::Pull => format!("{they} for {whom} to pull {their} long messages"),
+        WaitCause::Message | WaitCause::AnyMessage => format!("{they} for messages from {whom}"),
     }
 }
 

@@ -1,10 +1,9 @@
 //! The columns of the table of ranks: what each shows, how wide it is, and how it sorts. Screen and text share them.
 
-use crate::culprit::Cause;
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use tidegate_message::Unit;
+use tidegate_message::{Unit, WaitCause};
 
 use crate::culprit::{Doing, Presence, age};
 use crate::report::units::human;
@@ -94,7 +93,7 @@ pub static COLUMNS: [Column; 20] = [
         "what its sends wait for: credits, room in a mailbox, a window (receive memory), a buffer, a pull; or a message",
         |_, row| row.wait.as_ref().map_or_else(String::new, |wait| wait.cause.name().to_owned()),
         |row| {
-            let place = row.wait.as_ref().and_then(|wait| Cause::all().position(|cause| cause == wait.cause));
+            let place = row.wait.as_ref().and_then(|wait| WaitCause::ALL.iter().position(|cause| *cause == wait.cause));
             place.map_or(-1.0, |place| place as f64)
         },
     )

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use tidegate_message::Counter;
 
-use crate::culprit::{self, Cause, Doing, Finding, Presence, Wait, Waits};
+use crate::culprit::{self, Doing, Finding, Presence, Wait, Waits};
 use crate::jobs::FoundJob;
 use crate::top::look::{Look, Seen};
 use crate::top::page::{Page, tag_in_words};
 use crate::top::waits::{self, by_identity, places};
 use tidegate_link::plain;
+use tidegate_message::WaitCause;
 
 /// A job as it was between two looks.
 #[derive(Clone, Debug)]
@@ -109,7 +110,7 @@ pub struct RowWait {
     /// The place of the other among the rows.
     pub awaited: usize,
     /// For what.
-    pub cause: Cause,
+    pub cause: WaitCause,
     /// Part of the time, all its waits for that process together.
     pub share: f64,
     /// How long the longest has lasted that goes on.
@@ -430,7 +431,7 @@ pub(crate) mod tests {
         assert_eq!((view.alive(), view.gone(), view.size), (3, 1, 4));
         assert_eq!((view.rows[0].memory.share(), view.rows[1].awaited_by), (0.5, 2));
         let wait = view.rows[0].wait.clone().unwrap();
-        assert_eq!((wait.awaited, wait.cause), (1, Cause::Send(WaitCause::Credits)));
+        assert_eq!((wait.awaited, wait.cause), (1, WaitCause::Credits));
         assert!((wait.share - 0.9).abs() < 1e-9);
         assert_eq!(view.rows[2].receive.text.as_ref().unwrap().0, "tag 0x4d from rank 0");
         assert_eq!(view.rows[2].receive.in_all, 3);

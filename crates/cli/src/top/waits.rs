@@ -1,8 +1,9 @@
 //! From two looks at a job to who waits for whom, for [`crate::culprit`].
 //!
-//! Sends: pages say for each peer how long sends have waited in all, so what two looks differ by is the time between
-//! them. Receives: pages list those that are open with their age. That one is open does not mean that its process waits
-//! for it: programs post receives long before they need them. So it counts as a wait only
+//! Pages say for each peer how long sends have waited for it in all, and receives, while their application polled in
+//! vain: so two looks differ by what was waited between them. Pages also list the receives that are open, with their
+//! tags and ages. That one is open does not mean that its process waits for it: programs post receives long before they
+//! need them. So it counts as a wait that goes on only
 //!
 //! * if its process is polling in vain: it has written its page a moment ago, which it does then only; and
 //! * if no message of the process has moved since the look before, or else if it is younger than that look.
@@ -17,7 +18,7 @@ use crate::tag;
 use crate::top::look::{Identity, Look, Seen};
 use crate::top::page::{Page, tag_in_words};
 use crate::top::presence::presence;
-use tidegate_link::stats::{OpenMessage, OpenReceive};
+use tidegate_link::stats::{OpenMessage, OpenReceive, WaitCause};
 
 /// A process that has not polled in vain for this long is not waiting: it writes every few milliseconds while it is.
 const AWAY_AFTER: Duration = Duration::from_millis(250);
@@ -78,7 +79,7 @@ fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: D
             unmatched: job.unmatched(seen),
         });
         if is_there {
-            job.push_sends(place, seen, before, &mut waits.waits);
+            job.push_rows(place, seen, before, &mut waits.waits);
         }
         if presence == Presence::Here {
             job.push_receives(place, seen, moves, &mut waits.waits);
@@ -113,8 +114,8 @@ impl Job<'_> {
         (time.as_secs_f64() / self.span.as_secs_f64()).clamp(0.0, 1.0)
     }
 
-    /// Waits of sends, from what the peers' rows differ by.
-    fn push_sends(&self, waiter: usize, seen: &Seen, before: Option<&Seen>, waits: &mut Vec<Wait>) {
+    /// Waits from what the peers' rows differ by.
+    fn push_rows(&self, waiter: usize, seen: &Seen, before: Option<&Seen>, waits: &mut Vec<Wait>) {
         for page in &seen.pages {
             let earlier = before.and_then(|seen| seen.pages.iter().find(|before| before.endpoint == page.endpoint));
             let mut waited_before = HashMap::new();
@@ -135,7 +136,7 @@ impl Job<'_> {
                     waits.push(Wait {
                         waiter,
                         awaited,
-                        cause: crate::culprit::Cause::Send(row.cause),
+                        cause: row.cause,
                         share,
                         open_for: row.open_for,
                         receive: None,
@@ -145,7 +146,7 @@ impl Job<'_> {
         }
     }
 
-    /// Waits of receives that name their sender.
+    /// Receives that name their sender: which they are of those that wait, and those whose wait no row has yet.
     fn push_receives(&self, waiter: usize, seen: &Seen, moves: bool, waits: &mut Vec<Wait>) {
         for receive in seen.pages.iter().flat_map(|page| &page.receives.0) {
             let Some(&awaited) = receive.from.and_then(|peer| self.places.get(&peer)) else { continue };
@@ -154,14 +155,22 @@ impl Job<'_> {
             if moves && receive.age >= self.span {
                 continue;
             }
-            waits.push(Wait {
-                waiter,
-                awaited,
-                cause: crate::culprit::Cause::Message,
-                share: self.share(receive.age),
-                open_for: Some(receive.age),
-                receive: Some(words),
-            });
+            let is_of_pair =
+                |wait: &Wait| (wait.waiter, wait.awaited, wait.cause) == (waiter, awaited, WaitCause::Message);
+            // Time that a row has counted is that of all receives of the pair.
+            let is_counted = waits.iter().any(is_of_pair);
+            let uncounted = waits.iter_mut().find(|wait| is_of_pair(wait) && wait.receive.is_none());
+            match uncounted {
+                Some(wait) => (wait.open_for, wait.receive) = (Some(receive.age), Some(words)),
+                None => waits.push(Wait {
+                    waiter,
+                    awaited,
+                    cause: WaitCause::Message,
+                    share: if is_counted { 0.0 } else { self.share(receive.age) },
+                    open_for: Some(receive.age),
+                    receive: Some(words),
+                }),
+            }
         }
     }
 
@@ -195,7 +204,7 @@ impl Job<'_> {
             absent.extend(others.map(|awaited| Wait {
                 waiter,
                 awaited,
-                cause: crate::culprit::Cause::Message,
+                cause: WaitCause::Message,
                 share: self.share(*age),
                 open_for: Some(*age),
                 receive: Some(receive.clone()),
@@ -236,7 +245,7 @@ impl Job<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::culprit::{Cause, Doing};
+    use crate::culprit::Doing;
     use crate::process::{Process, State};
     use crate::top::look::tests::seen;
     use crate::top::page::tests::open_receive;
@@ -281,7 +290,7 @@ pub(crate) mod tests {
         let [wait] = &waits(Some(&before), &now, None).waits[..] else { panic!() };
         assert_eq!(
             (wait.waiter, wait.awaited, wait.cause, wait.open_for),
-            (0, 1, Cause::Send(WaitCause::Credits), Some(seconds(0.5)))
+            (0, 1, WaitCause::Credits, Some(seconds(0.5)))
         );
         assert!((wait.share - 0.5).abs() < 1e-9, "one of two seconds: {}", wait.share);
         let quiet = look(14.0, vec![waiting(0, 1, 4.0, None), seen(1, &[])]);
@@ -300,7 +309,7 @@ pub(crate) mod tests {
             waits(Some(&before), &look(11.0, vec![now, peer()]), None)
         };
         let stuck = of(receiving(0, Some(1), 4.0, 0), receiving(0, Some(1), 5.0, 0));
-        assert_eq!((stuck.waits[0].cause, stuck.waits[0].share), (Cause::Message, 1.0));
+        assert_eq!((stuck.waits[0].cause, stuck.waits[0].share), (WaitCause::Message, 1.0));
         let posted_early = of(receiving(0, Some(1), 4.0, 0), receiving(0, Some(1), 5.0, 9));
         assert_eq!(posted_early.waits, [], "its messages move");
         let young = of(seen(0, &[]), receiving(0, Some(1), 0.25, 9));

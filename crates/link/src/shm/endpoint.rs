@@ -16,6 +16,7 @@ use super::send_buffers::SendBuffers;
 use super::spin::{Idle, SpinPolicy, Step};
 use super::state::{Monitor, Peer, PeerState, ShmLink, describe};
 use super::vacant::Vacant;
+use super::wait_meter::WaitMeter;
 use super::wake::{Alarm, CHECK, Waker};
 use crate::log::{self, Level, print_line};
 use crate::memory::IoBuffer;
@@ -131,6 +132,8 @@ impl ShmLink {
             stats,
             next_look: Instant::default(),
             is_look_due: false,
+            wait_meter: WaitMeter::default(),
+            wait_change: None,
             segment,
         };
         link.stats.set_spin(link.spin.limit());
@@ -148,7 +151,9 @@ impl ShmLink {
     /// Progress found something to do.
     #[inline]
     pub fn busy(&mut self) {
-        self.spin.reset();
+        if let Some(looked) = self.spin.reset() {
+            self.end_run(looked);
+        }
     }
 
     /// Progress found nothing to do: waits a little for a packet, or spins; now and then looks whether peers live. Says
@@ -177,7 +182,7 @@ impl ShmLink {
         match step {
             Step::Linger | Step::Spin => Idle::Spin,
             Step::Look => {
-                self.watch();
+                self.watch_run();
                 Idle::Spin
             }
             Step::Yield => self.yield_now(),
@@ -196,7 +201,7 @@ impl ShmLink {
     #[cold]
     fn yield_now(&mut self) -> Idle {
         // A program that seldom polls looks each time.
-        self.watch();
+        self.watch_run();
         if !self.spin.is_yield_due() {
             return Idle::Spin;
         }
@@ -256,7 +261,8 @@ impl ShmLink {
         if let Some(waker) = &self.waker {
             waker.stop();
         }
-        self.watch();
+        let now = self.watch();
+        self.wait_meter.wake_up(now);
     }
 
     /// How bulk data travels, for people and statistics: `direct`, `bounced`, `mailbox`, or `undecided` before the

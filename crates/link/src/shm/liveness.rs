@@ -78,16 +78,16 @@ impl Evidence<'_> {
 }
 
 impl ShmLink {
-    /// Looks after the peers, if it is time to.
+    /// Looks after the peers, if it is time to. Returns what time it is.
     #[cold]
-    pub(super) fn watch(&mut self) {
+    pub(super) fn watch(&mut self) -> Instant {
         let now = clock::now();
         self.is_look_due_at(now);
         if now >= self.monitor.next {
             self.monitor.next = now + INTERVAL;
             // What happens between a forked child's parent and its peers is not the child's affair.
             if self.is_forked() {
-                return;
+                return now;
             }
             self.give_places_away();
             self.look_for_strangers();
@@ -100,6 +100,7 @@ impl ShmLink {
         if self.reader.has_waiting() {
             self.look_at_waiting(now);
         }
+        now
     }
 
     /// The next call of `poll_event` looks, however long ago the last look was.

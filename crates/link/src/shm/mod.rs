@@ -53,6 +53,7 @@ mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod vacant;
+mod wait_meter;
 mod wake;
 mod withdrawing;
 
@@ -69,6 +70,7 @@ pub(crate) use settings::{Difference, Settings, Told};
 pub use sibling::{ReadableWord, read_word};
 pub use spin::Idle;
 pub use state::ShmLink;
+pub use wait_meter::WaitChange;
 pub use withdrawing::Copies;
 
 use life::Here;

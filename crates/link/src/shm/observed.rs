@@ -1,6 +1,10 @@
-//! What is open, for readers of the page of counters: when it is to be written, and that it is.
+//! What is open, for readers of the page of counters: when it is to be written, and that it is; and how long the
+//! application polls in vain.
 
+use super::spin::Looked;
 use super::state::ShmLink;
+use super::wait_meter::WaitChange;
+use crate::clock;
 use crate::stats::{Chunk, ROWS_INTERVAL, Rows};
 use tidegate_flow::Instant;
 
@@ -10,8 +14,9 @@ impl ShmLink {
         self.stats.is_public()
     }
 
-    /// Whether what is open should be [written](Self::write_rows) now: somebody may read it, and it was not written for
-    /// a few milliseconds. Polls that find nothing find that out, because those look at the clock.
+    /// Whether there is something to [take](Self::take_wait_change), or what is open should be
+    /// [written](Self::write_rows) now: it may be read, and it was not written for a few milliseconds. Polls that find
+    /// nothing find that out, because those look at the clock.
     #[inline]
     pub fn is_look_due(&self) -> bool {
         self.is_look_due
@@ -21,6 +26,56 @@ impl ShmLink {
     pub fn is_look_due_at(&mut self, now: Instant) -> bool {
         self.is_look_due |= self.stats.is_public() && now >= self.next_look;
         self.is_look_due
+    }
+
+    /// Looks after the peers, and whether the application waits.
+    #[cold]
+    pub(super) fn watch_run(&mut self) {
+        let (now, looked) = (self.watch(), self.spin.look());
+        if self.is_observed() {
+            let change = self.wait_meter.look(now, looked, !self.spin.may_linger());
+            self.note_wait_change(change);
+        }
+    }
+
+    /// What may have been a wait of the application is over.
+    #[cold]
+    pub(super) fn end_run(&mut self, looked: Looked) {
+        if self.is_observed() {
+            let change = self.wait_meter.end(clock::now(), looked, !self.spin.may_linger());
+            self.note_wait_change(change);
+        }
+    }
+
+    /// That the application has begun to poll in vain, or has ended to, if it was not told before.
+    pub fn take_wait_change(&mut self) -> Option<WaitChange> {
+        self.is_look_due = false;
+        self.wait_change.take()
+    }
+
+    /// Nothing is open for which the application could wait, as was taken last: it may be told again.
+    pub fn take_wait_back(&mut self) {
+        self.wait_meter.take_back();
+    }
+
+    /// The endpoint closes: a wait of the application ends, which is still to be taken.
+    pub fn end_wait(&mut self) {
+        self.busy();
+    }
+
+    pub(super) fn note_wait_change(&mut self, change: Option<WaitChange>) {
+        if change.is_some() {
+            self.wait_change = change;
+            self.is_look_due = true;
+        }
+    }
+
+    /// The thread that makes progress is about to sleep until something comes.
+    pub fn note_sleep(&mut self, now: Instant) {
+        if self.is_observed() {
+            let change = self.wait_meter.fall_asleep(now);
+            self.note_wait_change(change);
+        }
     }
 
     /// Writes what is open into the page of counters.

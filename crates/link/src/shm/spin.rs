@@ -23,8 +23,10 @@ const POLLS_PER_YIELD_SHARED: u32 = 7;
 /// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`]. Few that wait longer
 /// are better than many: an MPI that yields after each empty poll (MPICH) gets its answer without a yield.
 const POLLS_LINGERING: u32 = 2;
-/// Empty polls between two looks at the clock.
-const POLLS_PER_LOOK: u32 = 256;
+/// Empty polls before the first look at the clock after a find, and between two looks later. Waits are measured by them
+/// (`wait_meter`): from the second look on, which comes after as many polls as the first.
+const POLLS_BEFORE_LOOK: u32 = 8;
+const POLLS_PER_LOOK: u32 = 32;
 
 /// What to do after an empty poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,14 @@ pub(crate) enum Step {
     Look,
     /// Look at the clock and yield, if [that is due](SpinPolicy::is_yield_due).
     Yield,
+}
+
+/// Empty polls since the last look at the clock, or since the last find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Looked {
+    pub(crate) polls: u32,
+    /// Whether this is the first look since a find.
+    pub(crate) is_first: bool,
 }
 
 /// What an empty poll asks of its caller. The processor is given away by the caller and not here, because the caller
@@ -62,10 +72,20 @@ impl Idle {
     }
 }
 
+/// A run of empty polls: how many, up to the limit, and how many there were at the last look at the clock, 0 without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+struct Run {
+    empty: u32,
+    at_look: u32,
+}
+
 /// Counts empty polls.
 #[derive(Debug)]
 pub(crate) struct SpinPolicy {
-    empty: u32,
+    run: Run,
+    /// After how many empty polls of the run the clock is looked at next.
+    next_look: u32,
     /// Empty polls that were beyond the limit.
     beyond: u32,
     limit: u32,
@@ -81,7 +101,15 @@ impl SpinPolicy {
     pub fn new(limit: Option<u32>) -> Self {
         let fixed = limit.is_some();
         let (cores, limit) = ([0; CORES_MOST / 64], limit.unwrap_or(POLLS_ALONE));
-        let mut policy = SpinPolicy { empty: 0, beyond: 0, limit, fixed, cores, processes: 0 };
+        let mut policy = SpinPolicy {
+            run: Run::default(),
+            next_look: POLLS_BEFORE_LOOK,
+            beyond: 0,
+            limit,
+            fixed,
+            cores,
+            processes: 0,
+        };
         policy.add_process(0);
         policy
     }
@@ -118,9 +146,23 @@ impl SpinPolicy {
         self.limit
     }
 
+    /// Something was found. Returns the polls since the last look at the clock, if there was one since the find before.
     #[inline(always)]
-    pub fn reset(&mut self) {
-        self.empty = 0;
+    pub fn reset(&mut self) -> Option<Looked> {
+        let Run { empty, at_look } = std::mem::take(&mut self.run);
+        if at_look == 0 {
+            return None;
+        }
+        self.next_look = POLLS_BEFORE_LOOK;
+        Some(Looked { polls: empty.saturating_sub(at_look).max(1), is_first: false })
+    }
+
+    /// The clock is looked at.
+    pub fn look(&mut self) -> Looked {
+        let Run { empty, at_look } = self.run;
+        self.run.at_look = empty.max(1);
+        self.next_look = empty.saturating_add(empty.clamp(1, POLLS_PER_LOOK));
+        Looked { polls: empty.saturating_sub(at_look).max(1), is_first: at_look == 0 }
     }
 
     /// Whether the processor is ours, so that waiting a little takes it from nobody who would have to answer.
@@ -130,14 +172,14 @@ impl SpinPolicy {
 
     #[inline(always)]
     pub fn step(&mut self) -> Step {
-        if self.empty >= self.limit {
+        if self.run.empty >= self.limit {
             return Step::Yield;
         }
-        self.empty += 1;
-        if self.empty <= POLLS_LINGERING && self.may_linger() {
+        self.run.empty += 1;
+        if self.run.empty <= POLLS_LINGERING && self.may_linger() {
             return Step::Linger;
         }
-        if self.empty.is_multiple_of(POLLS_PER_LOOK) { Step::Look } else { Step::Spin }
+        if self.run.empty == self.next_look { Step::Look } else { Step::Spin }
     }
 
     /// Whether a [`Step::Yield`] gives the processor away.
@@ -160,7 +202,6 @@ mod tests {
     fn yields_begin_at_the_limit_and_end_with_a_find() {
         let mut policy = SpinPolicy::new(Some(300));
         let steps: Vec<Step> = (0..303).map(|_| policy.step()).collect();
-        assert_eq!(steps.iter().filter(|step| **step == Step::Look).count(), 1);
         assert_eq!(steps[299..], [Step::Spin, Step::Yield, Step::Yield, Step::Yield]);
         policy.reset();
         assert_eq!(policy.step(), Step::Spin, "who gives way soon does not linger");
@@ -182,6 +223,28 @@ mod tests {
     }
 
     #[test]
+    fn looks_know_how_many_polls_came_before_them_and_which_is_the_first_of_a_run() {
+        let mut policy = SpinPolicy::new(Some(100));
+        let mut looks = |polls: u32| -> Vec<(u32, u32, bool)> {
+            let look = |number| {
+                let is_look = matches!(policy.step(), Step::Look | Step::Yield);
+                let looked = is_look.then(|| policy.look())?;
+                Some((number, looked.polls, looked.is_first))
+            };
+            (1..=polls).filter_map(look).collect()
+        };
+        let first = [(8, 8, true), (16, 8, false), (32, 16, false), (64, 32, false), (96, 32, false)];
+        assert_eq!((looks(100), looks(2)), (first.to_vec(), vec![(1, 4, false), (2, 1, false)]));
+        assert_eq!((policy.reset().map(|looked| looked.polls), policy.reset()), (Some(1), None));
+        assert_eq!((policy.step(), policy.reset()), (Step::Spin, None), "nothing was looked at");
+        assert_eq!((0..8).filter(|_| policy.step() == Step::Look).count(), 1);
+        let mut at_once = SpinPolicy::new(Some(0));
+        let mut look = || (at_once.step(), at_once.look());
+        assert_eq!(look(), (Step::Yield, Looked { polls: 1, is_first: true }));
+        assert_eq!(look(), (Step::Yield, Looked { polls: 1, is_first: false }));
+    }
+
+    #[test]
     fn the_first_empty_polls_after_a_find_linger() {
         let mut policy = SpinPolicy::new(Some(POLLS_ALONE));
         for _ in 0..2 {
@@ -192,8 +255,15 @@ mod tests {
 
     #[test]
     fn more_processes_than_cores_make_it_short() {
-        let alone =
-            |limit| SpinPolicy { empty: 0, beyond: 0, limit, fixed: false, cores: [0; CORES_MOST / 64], processes: 0 };
+        let alone = |limit| SpinPolicy {
+            run: Run::default(),
+            next_look: POLLS_BEFORE_LOOK,
+            beyond: 0,
+            limit,
+            fixed: false,
+            cores: [0; CORES_MOST / 64],
+            processes: 0,
+        };
         let mut policy = alone(POLLS_ALONE);
         let limits: Vec<u32> = [0b01, 0b10, 0b10]
             .iter()

@@ -16,6 +16,7 @@ use super::segment::OwnSegment;
 use super::send_buffers::{InUse, SendBuffers};
 use super::spin::SpinPolicy;
 use super::vacant::Vacant;
+use super::wait_meter::{WaitChange, WaitMeter};
 use super::wake::{Alarm, Waker};
 use crate::log::{self, Level};
 use crate::records::Records;
@@ -203,6 +204,9 @@ pub struct ShmLink {
     /// When what is open is to be written again, and whether that has been found out.
     pub(super) next_look: Instant,
     pub(super) is_look_due: bool,
+    /// Where anybody may read what is open: how long the application polls in vain, and what of it nobody has been told.
+    pub(super) wait_meter: WaitMeter,
+    pub(super) wait_change: Option<WaitChange>,
     /// Last, so that it outlives what points into it.
     pub(super) segment: OwnSegment,
 }

@@ -10,7 +10,7 @@ use tidegate_message::{Counter, WAY_CLASSES, WaitCause};
 /// What the first word of a page of any version has in its upper seven bytes.
 const MARK: [u8; 7] = *b"TIDESTA";
 /// The version of this layout.
-pub(super) const VERSION: u8 = 6;
+pub(super) const VERSION: u8 = 7;
 /// The first word of a page.
 pub(super) const MAGIC: u64 = {
     let [a, b, c, d, e, f, g] = MARK;
@@ -40,7 +40,7 @@ pub(super) const SEND_WORDS: usize = 4;
 pub(super) const MESSAGE_WORDS: usize = 4;
 pub(super) const WAIT_WORDS: usize = 4;
 /// Where the rows of each kind begin in a side.
-pub(super) const RECEIVES_AT: usize = 8;
+pub(super) const RECEIVES_AT: usize = 9;
 pub(super) const SENDS_AT: usize = RECEIVES_AT + OPEN_ROWS * RECEIVE_WORDS;
 pub(super) const MESSAGES_AT: usize = SENDS_AT + OPEN_ROWS * SEND_WORDS;
 /// Last, because a reader stops behind the last row that there is.
@@ -117,6 +117,8 @@ pub(super) enum Head {
     PeersDelayed,
     /// Whether peers deferred sends because of our receive memory.
     IsPressed,
+    /// Whether the application polled in vain while something of its was open.
+    IsWaiting,
 }
 
 /// A text of the description: zeros follow it.
@@ -160,7 +162,7 @@ impl Text {
 
 const _: () = assert!(Word::WayTimes as usize + WAY_CLASSES <= TEXTS_AT);
 const _: () = assert!(Text::NETWORK.end() <= HEADER_WORDS && (Word::ChunkBetweenHosts as usize) < TEXTS_AT);
-const _: () = assert!((Head::IsPressed as usize) < RECEIVES_AT && PAGE_BYTES <= 24 << 10);
+const _: () = assert!((Head::IsWaiting as usize) < RECEIVES_AT && PAGE_BYTES <= 24 << 10);
 
 /// The first word of the side that is in use after rows have been written so often.
 pub(super) fn side(written: u64) -> usize {

@@ -4,13 +4,13 @@
 //! | file | what it is |
 //! |---|---|
 //! | `layout` | which word is what: description, counters, two sides of rows |
-//! | `cause` | what a send may wait for |
+//! | `cause` | what a process may wait for |
 //! | `rows` | what is open, as its process writes it: rows into words |
 //! | `page` | the page as its process has it |
 //! | `open` | what is open, as readers get it: words into rows |
 //! | `reader` | a page as readers get it; all pages of a folder |
 //!
-//! *Rows* say what is not finished: for whom sends wait, posted receives, sends, unexpected messages. A process writes
+//! *Rows* say what is not finished: for whom sends and receives wait, posted receives, sends, unexpected messages. A process writes
 //! them after polls that found nothing, every few milliseconds at most ([`ROWS_INTERVAL`]), so a message costs nothing
 //! for them; what happens between two such polls is not in them. The simple idea, a number that is odd while rows are
 //! being written, leaves a reader with nothing when the writer dies in between. So there are two sides: the writer

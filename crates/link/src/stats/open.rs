@@ -8,10 +8,10 @@ use super::layout::{
 use super::rows::{BYTES_BITS, CAUSE_MASK, IS_ARRIVING, IS_PROBE, IS_UNTAGGED};
 use std::time::Duration;
 
-/// For whom sends of an endpoint waited, and what for.
+/// For whom sends or receives of an endpoint waited, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerWait {
-    /// The id of the peer's endpoint; `None`: all peers that have no row of their own.
+    /// The id of the peer's endpoint; `None`: all peers that have no row of their own, or any.
     pub peer: Option<u64>,
     /// What for.
     pub cause: WaitCause,
@@ -24,7 +24,7 @@ pub struct PeerWait {
 }
 
 impl PeerWait {
-    /// How long sends waited, a wait that goes on included.
+    /// How long they waited, a wait that goes on included.
     pub fn in_all(&self) -> Duration {
         self.waited + self.open_for.unwrap_or_default()
     }
@@ -119,6 +119,7 @@ pub(super) struct Side {
     pub(super) activity: u64,
     pub(super) peers_delayed: u64,
     pub(super) is_pressed: bool,
+    pub(super) is_waiting: bool,
     pub(super) waits: Vec<PeerWait>,
     pub(super) open: OpenWork,
 }
@@ -175,6 +176,7 @@ impl Side {
             activity: head(Head::Activity)?,
             peers_delayed: head(Head::PeersDelayed)?,
             is_pressed: head(Head::IsPressed)? != 0,
+            is_waiting: head(Head::IsWaiting)? != 0,
             waits: rows(words, WAITS_AT, listed.waits)?.iter().filter_map(wait).collect(),
             open: OpenWork {
                 receives: rows(words, RECEIVES_AT, listed.receives)?.iter().map(receive).collect(),

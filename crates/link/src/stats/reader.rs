@@ -106,7 +106,7 @@ pub struct EndpointStats {
     pub first_dead: Option<u64>,
     /// Whether nothing has moved since `written`, so that what was open then still is.
     pub is_current: bool,
-    /// For whom sends waited: at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and a row for all others.
+    /// For whom sends and receives waited: at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and a row for all others.
     pub waits: Vec<PeerWait>,
     /// What is not finished.
     pub open: OpenWork,
@@ -114,6 +114,8 @@ pub struct EndpointStats {
     pub peers_delayed: u64,
     /// Whether peers deferred sends because of its receive memory.
     pub is_pressed: bool,
+    /// Whether its application polled in vain while something of its was open.
+    pub is_waiting: bool,
     values: Vec<u64>,
 }
 
@@ -155,6 +157,7 @@ impl EndpointStats {
             open: OpenWork::default(),
             peers_delayed: 0,
             is_pressed: false,
+            is_waiting: false,
             values: vec![0; Counter::COUNT],
         }
     }
@@ -181,8 +184,12 @@ impl EndpointStats {
         self.waits.iter_mut().filter_map(|wait| wait.open_for.as_mut()).for_each(|open| *open += time);
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let delayed = nanoseconds.saturating_mul(self.peers_delayed);
-        let pressed = if self.is_pressed { nanoseconds } else { 0 };
-        for (counter, more) in [(Counter::DelayNanoseconds, delayed), (Counter::PressureNanoseconds, pressed)] {
+        let during = |holds: bool| if holds { nanoseconds } else { 0 };
+        for (counter, more) in [
+            (Counter::DelayNanoseconds, delayed),
+            (Counter::PressureNanoseconds, during(self.is_pressed)),
+            (Counter::WaitNanoseconds, during(self.is_waiting)),
+        ] {
             let value = &mut self.values[counter as usize];
             *value = value.saturating_add(more);
         }
@@ -245,6 +252,7 @@ impl EndpointStats {
             open: OpenWork::default(),
             peers_delayed: 0,
             is_pressed: false,
+            is_waiting: false,
             values: words.get(HEADER_WORDS..HEADER_WORDS + Counter::COUNT)?.to_vec(),
         })
     }
@@ -257,7 +265,7 @@ impl EndpointStats {
         self.written = clock.since_epoch(side.written);
         self.polled = self.written;
         self.is_current = side.activity == activity(|counter| self.get(counter));
-        (self.peers_delayed, self.is_pressed) = (side.peers_delayed, side.is_pressed);
+        (self.peers_delayed, self.is_pressed, self.is_waiting) = (side.peers_delayed, side.is_pressed, side.is_waiting);
         (self.waits, self.open) = (side.waits, side.open);
     }
 }

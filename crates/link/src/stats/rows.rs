@@ -27,9 +27,11 @@ pub struct Rows {
     pub peers_delayed: u32,
     /// Whether peers deferred sends because of our receive memory.
     pub is_pressed: bool,
+    /// Whether the application polled in vain while something of its was open.
+    pub is_waiting: bool,
     /// How fast long messages come each way, by class.
     pub way_times: [WayTimes; WAY_CLASSES],
-    /// For whom sends wait and have waited.
+    /// For whom sends and receives wait and have waited.
     pub waits: Vec<WaitRow>,
     /// Posted receives.
     pub receives: Vec<ReceiveRow>,
@@ -45,7 +47,7 @@ pub struct Rows {
     pub messages_in_all: u64,
 }
 
-/// For whom sends wait.
+/// For whom sends or receives wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitRow {
     /// The peer; `None`: all peers that have no row of their own.
@@ -124,6 +126,7 @@ impl Rows {
             (Head::Listed, listed as u64),
             (Head::PeersDelayed, self.peers_delayed.into()),
             (Head::IsPressed, self.is_pressed.into()),
+            (Head::IsWaiting, self.is_waiting.into()),
         ] {
             set(word as usize, value);
         }

@@ -73,6 +73,7 @@ fn rows(number: u64) -> Rows {
         written: Instant::from_nanos(number + 1000),
         peers_delayed: 1,
         is_pressed: false,
+        is_waiting: false,
         way_times: std::array::from_fn(|class| WayTimes { asked: class as u32, read: u32::MAX - class as u32 }),
         waits: vec![
             WaitRow {
@@ -268,6 +269,7 @@ fn what_goes_on_grows_until_the_end_unless_something_has_moved() {
         written: now,
         peers_delayed: 2,
         is_pressed: true,
+        is_waiting: true,
         waits: vec![wait(Some(since)), wait(None)],
         receives: vec![ReceiveRow {
             from: None,
@@ -287,7 +289,7 @@ fn what_goes_on_grows_until_the_end_unless_something_has_moved() {
     assert_eq!(read.open.receives[0].age, six);
     assert_eq!([read.waits[0].open_for, read.waits[1].open_for], [Some(six), None]);
     assert_eq!(read.get(Counter::DelayNanoseconds), 140_000 + 2 * 6_000_000_000);
-    assert_eq!(read.get(Counter::PressureNanoseconds), 6_000_000_000);
+    assert_eq!([Counter::PressureNanoseconds, Counter::WaitNanoseconds].map(|of| read.get(of)), [6_000_000_000; 2]);
     // A packet has come: what waited may have gone on.
     page.counters().add(Counter::PacketsReceived, 1);
     let mut read = only(&folder);

@@ -2,6 +2,7 @@
 //! account of that while it works.
 
 use super::Endpoint;
+use crate::counter::Counter;
 use crate::egress::WaitingSend;
 use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
@@ -10,6 +11,7 @@ use crate::open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
 use crate::operation::{Queue, Source, Space, Target};
 use crate::waits::WaitCause;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tidegate_flow::Instant;
 
 impl<L: Link> Endpoint<L> {
@@ -22,6 +24,9 @@ impl<L: Link> Endpoint<L> {
         open.now = now;
         open.peers_delayed = self.port.egress.peers_delayed();
         open.is_pressed = self.inbound.windows().is_pressed();
+        let (is_waiting, passed) = self.looks.count_vain(now);
+        open.is_waiting = is_waiting;
+        self.count_wait(passed);
         open.way_times = self.pulls.under_way().way_times();
         self.look_at_receives(now, open);
         self.look_at_unexpected(now, open);
@@ -30,6 +35,46 @@ impl<L: Link> Endpoint<L> {
         self.port.egress.tell_waits(&mut open.waits);
         self.sends.show_rooms().tell_waits(&mut open.waits);
         self.looks.waits.tell(&mut open.waits);
+    }
+
+    /// The application has polled in vain since a certain moment: if it has anything open, that counts as waiting from
+    /// then on, and if these are receives or probes, as waiting for their senders, until
+    /// [`end_wait`](Self::end_wait). Its own untagged receives from any sender are no such: MPIs post them for what may
+    /// come. Returns whether anything is open.
+    pub fn begin_wait(&mut self, since: Instant) -> bool {
+        self.end_wait(since);
+        let (mut awaited, mut any) = (Vec::new(), false);
+        let mut add = |queue: Queue, pattern: &Pattern| match (pattern.from, queue) {
+            (Source::From(Target::Peer(peer)), _) => awaited.push(peer),
+            (Source::Any, Queue::Tagged) => any = true,
+            (Source::From(Target::Myself), _) | (Source::Any, Queue::Untagged) => {}
+        };
+        self.inbound.matching().show_posted(OPEN_MOST, |_, queue, pattern, _| add(queue, pattern));
+        if let Some((queue, pattern)) = self.looks.probe() {
+            add(queue, &pattern);
+        }
+        let is_open = !awaited.is_empty() || any || self.pulls.under_way().len() > 0 || self.open_sends() > 0;
+        if is_open {
+            self.looks.begin_vain(since, awaited, any);
+        }
+        is_open
+    }
+
+    /// The application has polled in vain until this moment.
+    pub fn end_wait(&mut self, until: Instant) {
+        let passed = self.looks.end_vain(until);
+        self.count_wait(passed);
+    }
+
+    fn count_wait(&mut self, passed: Duration) {
+        if !passed.is_zero() {
+            self.port.count(Counter::WaitNanoseconds, passed.as_nanos() as u64);
+        }
+    }
+
+    /// Sends that are not finished.
+    fn open_sends(&self) -> usize {
+        self.port.egress.held_sends() + self.sends.outstanding() + self.fences.waiting()
     }
 
     fn look_at_receives(&mut self, now: Instant, open: &mut Open) {
@@ -119,7 +164,7 @@ impl<L: Link> Endpoint<L> {
         }
         let oldest = self.looks.oldest_sends();
         self.looks.note_pulls(&oldest, now);
-        open.sends_in_all = self.port.egress.held_sends() + self.sends.outstanding() + self.fences.waiting();
+        open.sends_in_all = self.open_sends();
         open.sends.clear();
         open.sends.extend(oldest.iter().take(OPEN_MOST).map(|&SeenSend { to, space, bytes, since, waits_for }| {
             OpenSend { to: Target::Peer(to), space, bytes, since, waits_for }

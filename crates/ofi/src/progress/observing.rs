@@ -4,6 +4,7 @@
 use crate::addressing::reach::{self, Links};
 use crate::objects::active::{Active, Observing};
 use std::time::Duration;
+use tidegate_link::WaitChange;
 use tidegate_link::stats::{MessageRow, OTHER_ROWS, ReceiveRow, Rows, SendRow, WAIT_ROWS, WaitRow};
 use tidegate_message::{Instant, Open, PeerNames, PeerWait, Source, Space, Target};
 
@@ -12,21 +13,44 @@ impl Active {
     #[inline]
     pub fn observe_idle(&mut self) {
         if self.engine.link().look_at_first().is_look_due() {
-            self.observe(tidegate_link::now());
+            self.observe_if_due(tidegate_link::now());
         }
     }
 
     /// A thread is about to sleep: the same.
     pub fn observe_before_sleep(&mut self) {
         let now = tidegate_link::now();
+        self.engine.link_mut().first().note_sleep(now);
+        self.observe_if_due(now);
+    }
+
+    #[cold]
+    fn observe_if_due(&mut self, now: Instant) {
+        self.note_wait();
         if self.engine.link_mut().first().is_look_due_at(now) {
             self.observe(now);
+        }
+    }
+
+    /// Lets the endpoint know when the application begins to poll in vain, and when it ends to.
+    fn note_wait(&mut self) {
+        match self.engine.link_mut().first().take_wait_change() {
+            Some(WaitChange::Begins(since)) => {
+                if !self.engine.begin_wait(since) {
+                    self.engine.link_mut().first().take_wait_back();
+                }
+            }
+            Some(WaitChange::Ends(until)) => self.engine.end_wait(until),
+            None => {}
         }
     }
 
     /// The endpoint closes: the same, whenever that was done last.
     pub fn observe_last(&mut self) {
         if self.engine.link().look_at_first().is_observed() {
+            self.note_wait();
+            self.engine.link_mut().first().end_wait();
+            self.note_wait();
             self.observe(tidegate_link::now());
         }
     }
@@ -51,7 +75,7 @@ fn fill(rows: &mut Rows, waits_before: &mut Vec<WaitRow>, open: &Open, links: &L
     };
     std::mem::swap(&mut rows.waits, waits_before);
     let written_before = std::mem::replace(&mut rows.written, open.now);
-    (rows.peers_delayed, rows.is_pressed) = (open.peers_delayed, open.is_pressed);
+    (rows.peers_delayed, rows.is_pressed, rows.is_waiting) = (open.peers_delayed, open.is_pressed, open.is_waiting);
     rows.way_times = open.way_times;
     rows.receives_in_all = open.receives_in_all as u64;
     rows.sends_in_all = open.sends_in_all as u64;

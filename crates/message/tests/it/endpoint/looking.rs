@@ -2,7 +2,7 @@
 
 use crate::support::{Setup, World, pattern};
 use std::time::Duration;
-use tidegate_message::{OPEN_MOST, Open, PeerId, Source, Space, Target, WaitCause};
+use tidegate_message::{Counter, OPEN_MOST, Open, PeerId, Source, Space, Target, WaitCause};
 
 const A_WHILE: Duration = Duration::from_millis(4);
 
@@ -54,6 +54,57 @@ fn a_receive_is_as_old_as_the_first_look_that_saw_it_and_the_oldest_come_first()
     world.settle();
     let open = look(&mut world, 1);
     assert_eq!((open.receives_in_all, open.receives[0].space), (2 * OPEN_MOST, tagged(100)));
+}
+
+#[test]
+fn polls_in_vain_are_waits_for_the_senders_of_open_receives_and_end_when_the_caller_says() {
+    let mut world = Setup::new(3).build();
+    let now = world.now();
+    assert!(!world.endpoint(0).begin_wait(now), "nothing is open");
+    for _ in 0..2 {
+        world.receive(0).from(1).tagged(1).capacity(1).post();
+    }
+    world.receive(0).tagged(2).capacity(1).post();
+    assert!(world.endpoint(0).begin_wait(now));
+    world.pass(A_WHILE);
+    let open = look(&mut world, 0);
+    let told = |open: &Open| -> Vec<_> {
+        open.waits.iter().map(|wait| (wait.peer, wait.cause, wait.count, wait.waited, wait.since)).collect()
+    };
+    let row = (Some(PeerId(0)), WaitCause::Message, 1, Duration::ZERO, Some(now));
+    assert_eq!((told(&open), open.is_waiting), (vec![row], true), "the one from any may be for what comes later");
+    world.pass(A_WHILE);
+    let until = world.now();
+    world.pass(A_WHILE);
+    world.endpoint(0).end_wait(until);
+    let open = look(&mut world, 0);
+    assert_eq!(told(&open), [(Some(PeerId(0)), WaitCause::Message, 1, 2 * A_WHILE, None)]);
+    assert_eq!((open.is_waiting, world.counter(0, Counter::WaitNanoseconds)), (false, 8_000_000));
+    // Both come; then any message is waited for.
+    (0..2).for_each(|_| _ = world.send(1).to(0).tagged(1).bytes(b"x").post());
+    world.settle();
+    let since = world.now();
+    assert!(world.endpoint(0).begin_wait(since));
+    world.pass(A_WHILE);
+    let until = world.now();
+    world.endpoint(0).end_wait(until);
+    let any = (None, WaitCause::AnyMessage, 1, A_WHILE, None);
+    assert_eq!(told(&look(&mut world, 0))[0], any);
+    assert_eq!(world.counter(0, Counter::WaitNanoseconds), 12_000_000);
+}
+
+#[test]
+fn a_wait_of_sends_alone_counts_and_is_for_no_message() {
+    let mut world = Setup::new(2).build();
+    world.send(0).to(1).tagged(1).bytes(&[7; 100_000]).post();
+    let since = world.now();
+    assert!(world.endpoint(0).begin_wait(since), "its receiver has not got it");
+    world.pass(A_WHILE);
+    let until = world.now();
+    world.endpoint(0).end_wait(until);
+    let open = look(&mut world, 0);
+    assert!(open.waits.iter().all(|wait| wait.cause.is_of_sends()));
+    assert_eq!(world.counter(0, Counter::WaitNanoseconds), 4_000_000);
 }
 
 #[test]
