@@ -204,9 +204,13 @@ pub struct RunArguments {
     #[allow(missing_docs)]
     pub recording: RecordOptions,
 
-    /// Which ranks get a line of their own
-    #[arg(long, value_enum, default_value_t = Ranks::Auto, help_heading = "Report")]
-    pub ranks: Ranks,
+    /// Print all counters above the verdict, of the job and of ranks, and what each setting became
+    #[arg(long, short, help_heading = "Report")]
+    pub verbose: bool,
+
+    /// The same; which ranks get a line of their own
+    #[arg(long, value_enum, help_heading = "Report")]
+    pub ranks: Option<Ranks>,
 
     /// Print no report; warnings and errors are still printed
     #[arg(long, short, help_heading = "Report")]
@@ -479,7 +483,7 @@ mod tests {
         for (words, names) in [
             (&["run", "--slot", "8", "mpiexec"][..], "'--slots'"),
             (&["run", "--scheme", "static", "--qiuet", "mpiexec"], "'--quiet'"),
-            (&["run", "-v", "mpiexec"], "'-v'"),
+            (&["run", "-x", "mpiexec"], "'-x'"),
             (&["run", "-n", "2", "mpiexec"], "'-n'"),
             (&["env", "--explian", "mpiexec"], "'--explain'"),
         ] {

@@ -70,7 +70,7 @@ pub(crate) struct Looks {
     /// Who has not pulled sends that looks have seen before.
     pulling: BTreeMap<PeerId, Instant>,
     pub(crate) waits: Waits,
-    /// What the application polls for in vain.
+    /// The wait of an application that polls in vain.
     vain: Option<Vain>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Looks {
 struct Vain {
     /// Until when that has been counted.
     counted: Instant,
-    /// The senders of whom it waits for messages, each once, and whether for those of any.
+    /// The senders for whose messages it waits, each once, and whether it waits for those of any.
     awaited: Vec<PeerId>,
     any: bool,
 }
@@ -130,7 +130,7 @@ impl Looks {
         self.probe = None;
     }
 
-    /// What the program has asked for last, if it goes on to.
+    /// The question that the program has asked last, if it goes on to.
     pub(crate) fn probe(&self) -> Option<(Queue, Pattern)> {
         self.probe.as_ref().filter(|probe| probe.looks_since <= UNASKED_MOST).map(|probe| (probe.queue, probe.pattern))
     }

@@ -22,7 +22,7 @@ pub struct Open {
     pub is_waiting: bool,
     /// How fast long messages come each way, by class.
     pub way_times: [WayTimes; CLASSES],
-    /// For whom sends and receives wait and have waited.
+    /// Waits of sends and receives, by peer and cause.
     pub waits: Vec<PeerWait>,
     /// Receives.
     pub receives: Vec<OpenReceive>,

@@ -1,5 +1,5 @@
-//! For whom sends and receives wait, what for, and how long: one row for each peer and cause, as many as [`ROWS_MOST`];
-//! what has no row of its own is summed, so that nothing here grows with the number of peers.
+//! The peers for which sends and receives wait, the cause, and how long: one row for each peer and cause, as many as
+//! [`ROWS_MOST`]; what has no row of its own is summed, so that nothing here grows with the number of peers.
 //!
 //! No clock is read for this. A wait of sends that begins between two tellings of the time counts from the second, and
 //! one that ends counts up to the last. Of receives the caller tells when their application began to poll in vain, and
@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
-/// What a process waits for: all but the last two are causes of sends.
+/// The cause of a wait: all but the last two are causes of sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitCause {
     /// Credits of its receiver.
@@ -59,7 +59,7 @@ impl WaitCause {
         }
     }
 
-    /// What is waited for, in words that go on "waits for …".
+    /// The cause in words that go on "waits for …".
     pub fn help(self) -> &'static str {
         match self {
             WaitCause::Credits => "credits",
@@ -73,7 +73,7 @@ impl WaitCause {
     }
 }
 
-/// For whom sends or receives wait.
+/// A peer for which sends or receives wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerWait {
     /// The peer; `None`: all peers that have no row of their own, or any.

@@ -10,6 +10,9 @@ use crate::recording::view::{Open, View};
 /// The name of a point: nobody sent anything.
 pub const NOTHING_SENT: &str = "nothing_sent";
 
+/// And: it does not cover the whole run.
+pub const INCOMPLETE: &str = "incomplete";
+
 /// And: something was lost, or not finished.
 pub const LOST: &str = "lost";
 pub const UNFINISHED: &str = "unfinished";
@@ -19,6 +22,7 @@ pub fn nothing_sent(run: &View) -> Option<Point> {
     let counters = [Counter::PacketsSent, Counter::MessagesSelf, Counter::RmaOperations, Counter::AtomicOperations];
     counters.iter().all(|counter| run.job(*counter) == 0).then(|| Point {
         id: NOTHING_SENT,
+        headline: "no message went through Tidegate".to_owned(),
         text:
             "No message went through Tidegate, so there is nothing to say of flow control: what `tidegate run` printed \
                says why that may be."
@@ -38,7 +42,8 @@ pub fn incomplete(run: &View) -> Option<Point> {
             format!("The recording is not complete ({why}): what follows is of the first {covered}.")
         }
     };
-    Some(Point { id: "incomplete", text, options: Vec::new(), evidence: Vec::new() })
+    let headline = format!("only the first {covered} of the run were recorded");
+    Some(Point { id: INCOMPLETE, headline, text, options: Vec::new(), evidence: Vec::new() })
 }
 
 /// Messages or processes were lost.
@@ -56,7 +61,12 @@ pub fn lost(run: &View) -> Option<Point> {
     }
     text += "No setting of flow control helps against that: look at why processes ended early.";
     let evidence = vec![of_job(run, Counter::SendsLost), of_job(run, Counter::PeersDied)];
-    Some(Point { id: LOST, text, options: Vec::new(), evidence })
+    let headline = match (lost, died) {
+        (0, _) => "processes died while others were connected with them".to_owned(),
+        (lost, 0) => format!("{} messages that counted as sent never arrived", count(lost)),
+        (lost, _) => format!("processes died, and {} messages that counted as sent never arrived", count(lost)),
+    };
+    Some(Point { id: LOST, headline, text, options: Vec::new(), evidence })
 }
 
 /// The job did not end in order, and something was not finished.
@@ -76,6 +86,10 @@ pub fn unfinished(run: &View) -> Option<Point> {
         (None, None) => return None,
     };
     // Who looked at the processes then could follow the chains of their waits.
+    let headline = run.held_up.as_ref().map_or_else(
+        || "the job did not end in order, and messages were still open".to_owned(),
+        |who| format!("at the end {who}"),
+    );
     let text = run.held_up.as_ref().map_or(text, |who| format!("At the end {who}: look there first."));
     let evidence = vec![super::Evidence {
         name: match open.row.kind {
@@ -88,7 +102,7 @@ pub fn unfinished(run: &View) -> Option<Point> {
         value: time(open.row.age_ns),
     }];
     let also = of_process(run, open.process, Counter::DelayNanoseconds);
-    Some(Point { id: UNFINISHED, text, options: Vec::new(), evidence: [evidence, vec![also]].concat() })
+    Some(Point { id: UNFINISHED, headline, text, options: Vec::new(), evidence: [evidence, vec![also]].concat() })
 }
 
 fn of_send(run: &View, send: &Open) -> String {

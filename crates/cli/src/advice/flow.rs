@@ -1,6 +1,7 @@
 //! Waits for credits, full mailboxes, posted buffers: what helps depends on the scheme.
 
-use tidegate_flow::{ReceiverResource, SchemeName};
+use tidegate_fi::parameter::sizes::SLOTS;
+use tidegate_flow::{Buffers, ReceiverResource, SchemeName};
 use tidegate_message::Counter;
 
 use super::{
@@ -13,6 +14,8 @@ use tidegate_link::stats::WaitCause;
 const FEW_PAIRS: f64 = 0.25;
 /// Waits that go to at least this share are those of all with all.
 const MOST_PAIRS: f64 = 0.75;
+/// The fewest slots for a peer that Tidegate chooses by itself.
+const FEWEST_CHOSEN: u32 = 16;
 
 fn scheme(run: &View) -> Option<SchemeName> {
     run.processes.first()?.facts.scheme.parse().ok()
@@ -48,33 +51,82 @@ pub fn credits(run: &View) -> Option<Point> {
         false => slots(run, scheme),
     };
     more.extend(evidence);
-    Some(Point { id: "credits", text: format!("{found} {remedy}"), options, evidence: more })
+    let headline = waited_for_credits(run, at, longest);
+    Some(Point { id: "credits", headline, text: format!("{found} {remedy}"), options, evidence: more })
+}
+
+fn waited_for_credits(run: &View, at: usize, longest: u64) -> String {
+    let label = &run.processes[at].label;
+    match longest > run.duration_ns {
+        true => format!("sends waited for credits, those of {label} for several receivers at a time"),
+        false => format!("sends waited for credits, those of {label} {} of the time", percent(share(run, longest))),
+    }
+}
+
+/// Whether senders have fewer slots than any job gets that does not ask for that.
+pub fn has_few_slots(run: &View) -> bool {
+    let lends = scheme(run).map(SchemeName::lends);
+    let of_slots = matches!(lends, Some(ReceiverResource::FixedSlots | ReceiverResource::MovingSlots));
+    of_slots && run.processes.iter().any(|process| process.facts.slots_per_peer < FEWEST_CHOSEN)
+}
+
+/// Few slots, and sends that waited: whatever else holds up the job, more slots cost little and help.
+pub fn few_slots(run: &View) -> Option<Point> {
+    let (at, longest) = run.most(Counter::DelayNanoseconds)?;
+    if !has_few_slots(run) || share(run, longest) < SHARE_MATTERS {
+        return None;
+    }
+    let slots = run.processes.iter().map(|process| process.facts.slots_per_peer).min().unwrap_or(0);
+    let (long, more, least) = long_messages(run);
+    let wanted = u64::from(SLOTS).max(least);
+    let text = format!(
+        "{long}Each sender has {slots} slots at its receiver, credit packets included, and sends waited for credits, those of {}          for {}. That makes a job slow in which many send to one, or one sends many: --slots {SLOTS} gives as many as is          usual, and without --slots Tidegate chooses by the number of ranks.",
+        run.processes[at].label,
+        time(longest),
+    );
+    let mut evidence = vec![
+        Evidence { name: "slots per peer".into(), of: "job".into(), value: count(slots.into()) },
+        of_job(run, Counter::SendsDelayed),
+        of_process(run, at, Counter::DelayNanoseconds),
+    ];
+    evidence.extend(more);
+    let headline = format!("{slots} slots for each sender are few: {}", waited_for_credits(run, at, longest));
+    Some(Point { id: "few_slots", headline, text, options: vec![format!("--slots {wanted}")], evidence })
 }
 
 fn messages(run: &View) -> u64 {
     run.processes.iter().map(|process| process.messages()).fold(0, u64::saturating_add)
 }
 
-/// More slots, or another scheme for the same ones.
-fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>) {
+/// That a message takes more packets than a sender has slots for, as a sentence before others, with the number of slots
+/// that would hold it.
+fn long_messages(run: &View) -> (String, Option<Evidence>, u64) {
     let facts = &run.processes[0].facts;
-    let (slots, data) = (facts.slots_per_peer, facts.slots_per_peer.saturating_sub(facts.credit_slots));
-    let mut evidence = vec![Evidence { name: "slots per peer".into(), of: "job".into(), value: count(slots.into()) }];
+    let data = facts.slots_per_peer.saturating_sub(facts.credit_slots);
     // Credit packets are the only packets that belong to no message.
     let of_data = run.job(Counter::PacketsSent).saturating_sub(run.job(Counter::CreditPackets));
     let packets = of_data.div_ceil(messages(run).max(1));
-    let mut text = String::new();
-    let mut wanted = u64::from(slots) * 2;
-    if packets > u64::from(data) {
-        text += &format!(
-            "A message takes {} packets in the mean, and a sender has {} for data at each receiver, so it cannot leave at \
-             once. ",
-            count(packets),
-            if data == 1 { "1 slot".to_owned() } else { format!("{data} slots") },
-        );
-        evidence.push(Evidence { name: "packets per message".into(), of: "job".into(), value: count(packets) });
-        wanted = wanted.max((packets + u64::from(facts.credit_slots)).next_power_of_two());
+    if packets <= u64::from(data) {
+        return (String::new(), None, 0);
     }
+    let text = format!(
+        "A message takes {} packets in the mean, and a sender has {} for data at each receiver, so it cannot leave at \
+         once. ",
+        count(packets),
+        if data == 1 { "1 slot".to_owned() } else { format!("{data} slots") },
+    );
+    let evidence = Evidence { name: "packets per message".into(), of: "job".into(), value: count(packets) };
+    (text, Some(evidence), (packets + u64::from(facts.credit_slots)).next_power_of_two())
+}
+
+/// More slots, or another scheme for the same ones.
+fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>) {
+    let facts = &run.processes[0].facts;
+    let slots = facts.slots_per_peer;
+    let mut evidence = vec![Evidence { name: "slots per peer".into(), of: "job".into(), value: count(slots.into()) }];
+    let (mut text, more, least) = long_messages(run);
+    evidence.extend(more);
+    let wanted = (u64::from(slots) * 2).max(least);
     let each = run.most(Counter::MailboxBytes).map_or(0, |(_, bytes)| bytes);
     let more = each / u64::from(slots.max(1)) * wanted.saturating_sub(slots.into());
     let by_slots = format!(
@@ -168,7 +220,8 @@ pub fn full_mailboxes(run: &View) -> Option<Point> {
         of_process(run, at, Counter::MailboxPeak),
     ];
     let options = vec!["--scheme dynamic".to_owned(), format!("--slots {wanted}")];
-    Some(Point { id: "mailbox_full", text, options, evidence })
+    let headline = format!("mailboxes were full {} times, which no credits prevent", count(full));
+    Some(Point { id: "mailbox_full", headline, text, options, evidence })
 }
 
 /// Senders found no slot in the pool of their receiver, and waited until they were invited.
@@ -182,7 +235,8 @@ fn empty_pools(run: &View, full: u64) -> Point {
         count(slots.into()),
     );
     let evidence = vec![of_job(run, Counter::MailboxFull), of_job(run, Counter::PacketsSent)];
-    Point { id: "mailbox_full", text, options: vec![format!("--pool-slots {wanted}")], evidence }
+    let headline = format!("pools were full {} times: a pool has {} slots", count(full), count(slots.into()));
+    Point { id: "mailbox_full", headline, text, options: vec![format!("--pool-slots {wanted}")], evidence }
 }
 
 /// Messages found no posted buffer and were sent again when the retry timer had run out.
@@ -210,14 +264,19 @@ pub fn refusals(run: &View) -> Option<Point> {
             (text, vec![format!("--pool-most {wanted}")])
         }
         _ => {
-            let wanted = u64::from(posted.each) * 2;
+            // As many as are usual, or twice as many as these.
+            let wanted = match Buffers::of(scheme).per_connection {
+                usual if usual > posted.each => usual,
+                _ => posted.each.saturating_mul(2),
+            };
             let text = format!(
-                "Each sender has {} at its receiver{}: --buffers {wanted} posts more, or a pool for all senders, --scheme \
-                 shared_window, takes the memory where it is needed.",
+                "Each sender has {} at its receiver{}: --buffers {wanted} posts more. Under --scheme dynamic senders know \
+                 what is free, and nothing is refused; a pool for all senders, --scheme shared_window, takes the memory \
+                 where it is needed.",
                 buffers(posted.each),
                 if scheme.lends().may_grow() { " at the start" } else { "" },
             );
-            (text, vec![format!("--buffers {wanted}")])
+            (text, vec![format!("--buffers {wanted}"), "--scheme dynamic".to_owned()])
         }
     };
     let text = format!(
@@ -227,7 +286,8 @@ pub fn refusals(run: &View) -> Option<Point> {
     );
     let evidence = [Counter::Refusals, Counter::Retries, Counter::LimitEvents, Counter::BuffersAdded];
     let evidence = evidence.map(|counter| of_job(run, counter)).to_vec();
-    Some(Point { id: "refusals", text, options, evidence })
+    let headline = format!("messages were refused {} times for want of a posted buffer", count(refused));
+    Some(Point { id: "refusals", headline, text, options, evidence })
 }
 
 fn buffers(number: u32) -> String {

@@ -1,10 +1,11 @@
-//! One process for which most others waited: that at which most chains of waits end, as `tidegate top` finds it.
+//! One process for which most others waited, because it is late with its messages or receives too slowly: that at which
+//! most chains of waits end, as `tidegate top` finds it.
 
 use std::collections::HashMap;
 
 use tidegate_message::Counter;
 
-use super::{Evidence, Point, of_process, percent, time};
+use super::{Evidence, Point, capital, memory, of_process, percent, time, waiting};
 use crate::culprit::{self, Doing, End, Member, Presence, Waits};
 use crate::recording::rows::words;
 use crate::recording::view::{View, Wait};
@@ -14,6 +15,10 @@ use tidegate_link::stats::WaitCause;
 const SHARE_OF_WAITING: f64 = 0.5;
 /// … and in a job of two, where half of it is nothing special, this share.
 const SHARE_OF_TWO: f64 = 0.8;
+/// One that is late is waited for during at least this part of the time: messages take time, too …
+const LATE_LEAST: f64 = 0.1;
+/// … and waits itself for at most this part of what others wait for it.
+const OWN_MOST: f64 = 0.5;
 
 /// A process that held up others.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,10 +33,20 @@ pub struct HeldUp {
     pub waited_ns: u64,
     /// Which share of all waiting of the job that is.
     pub share: f64,
+    /// The largest part of the time that one of them waited.
+    pub most: f64,
     /// How long it waited itself.
     pub own_ns: u64,
     /// What most of those waited for that waited for it by themselves.
     pub cause: WaitCause,
+}
+
+impl HeldUp {
+    /// Whether the others waited for messages of it, and not for it to receive.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        !self.cause.is_of_sends()
+    }
 }
 
 /// The process at which the chains of waits of the whole run end, if it is one, and most waiting is in them.
@@ -39,7 +54,7 @@ pub struct HeldUp {
 pub fn held_up(run: &View) -> Option<HeldUp> {
     let finding = culprit::find(&waits_of(run));
     let root = finding.roots.first()?;
-    let (&End::Rank(process), cause) = (&root.end, root.cause) else { return None };
+    let &End::Rank(process) = &root.end else { return None };
     let is_held = |process: usize| root.held.binary_search(&process).is_ok();
     let sum = |counts: &dyn Fn(&Wait) -> bool| {
         let counted = run.waits.iter().filter(|wait| counts(wait));
@@ -61,18 +76,24 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
     let share = waited_ns as f64 / all.max(1) as f64;
     let least = if run.processes.len() == 2 { SHARE_OF_TWO } else { SHARE_OF_WAITING };
     let waits_directly = |waiter: &&usize| of_pair(**waiter, process) > 0;
-    (share >= least).then(|| HeldUp {
+    let held = HeldUp {
         process,
         direct: root.held.iter().filter(waits_directly).count(),
         waiters: root.held.clone(),
         waited_ns,
         share,
+        most: root.share,
         own_ns: sum(&|wait| wait.from == process && wait.to != Some(process)),
-        cause,
-    })
+        cause: root.cause,
+    };
+    let matters = !held.is_late() || {
+        let own = run.processes[process].share(Counter::WaitNanoseconds, run);
+        held.most >= LATE_LEAST && own <= OWN_MOST * held.most
+    };
+    (share >= least && matters).then_some(held)
 }
 
-/// Who waited for whom, as parts of the run's time.
+/// All waits, as parts of the time for which the waiting process was there.
 fn waits_of(run: &View) -> Waits {
     let member = |name: &str| Member {
         name: name.to_owned(),
@@ -87,7 +108,7 @@ fn waits_of(run: &View) -> Waits {
             waiter: wait.from,
             awaited: wait.to?,
             cause: wait.cause,
-            share: super::share(run, wait.waited_ns),
+            share: run.processes[wait.from].part(wait.waited_ns, run),
             open_for: None,
             receive: None,
         })
@@ -99,27 +120,62 @@ fn waits_of(run: &View) -> Waits {
 }
 
 /// Says so.
-pub fn point(run: &View) -> Option<Point> {
-    let held = held_up(run)?;
-    let label = &run.processes[held.process].label;
-    let who = match (held.waiters.len(), run.processes.len() - 1) {
-        (1, _) => "one process waited".to_owned(),
+pub fn point(run: &View, held: &HeldUp) -> Point {
+    if held.is_late() { late(run, held) } else { slow(run, held) }
+}
+
+/// "all 3 others waited", "2 of the 3 others waited".
+fn who(run: &View, held: &HeldUp) -> String {
+    match (held.waiters.len(), run.processes.len() - 1) {
+        (1, 1) => "the other one waited".to_owned(),
+        (1, others) => format!("one of the {others} others waited"),
         (waiters, others) if waiters == others => format!("all {others} others waited"),
         (waiters, others) => format!("{waiters} of the {others} others waited"),
-    };
-    let by_way = match held.waiters.len() - held.direct {
+    }
+}
+
+fn by_way(held: &HeldUp) -> String {
+    match held.waiters.len() - held.direct {
         0 => "for it".to_owned(),
         1 => "for it, one of them by way of others".to_owned(),
         many => format!("for it, {many} of them by way of others"),
-    };
+    }
+}
+
+/// It sends later than the others need it.
+fn late(run: &View, held: &HeldUp) -> Point {
+    let process = &run.processes[held.process];
+    let (label, who, most) = (&process.label, who(run, held), percent(held.most));
+    let own = percent(process.share(Counter::WaitNanoseconds, run));
+    let text = format!(
+        "{} was late: {who} {}, up to {most} of the time, {} together, while it waited {own} of the time itself. Look at \
+         what {label} does more than the others, or slower: more work, input and output, a slower or shared processor. No \
+         setting of flow control helps against that.{}",
+        capital(label),
+        by_way(held),
+        time(held.waited_ns),
+        waiting::of_processors(run),
+    );
+    let evidence = vec![
+        Evidence { name: format!("waited for {label}"), of: "all others".to_owned(), value: time(held.waited_ns) },
+        of_process(run, held.process, Counter::WaitNanoseconds),
+    ];
+    let headline = format!("{label} is late: {who} for its messages, up to {most} of the time");
+    Point { id: "late", headline, text, options: Vec::new(), evidence }
+}
+
+/// It receives more slowly than the others send.
+fn slow(run: &View, held: &HeldUp) -> Point {
+    let label = &run.processes[held.process].label;
+    let (who, by_way) = (who(run, held), by_way(held));
     let own = match held.own_ns {
         0 => "did not wait for anybody".to_owned(),
         own => format!("waited {} for others", time(own)),
     };
     let text = format!(
         "{} held up the others: {who} {by_way}, mostly for {}, {} together, which is {} of all waiting in the job, while \
-         it {own} itself. So look first at what {label} does between its receives, or why all send to it at once; a \
-         setting of flow control lets the others run further ahead of it and does not make it faster.",
+         it {own} itself. So look first at what {label} does between its receives, or why all send to it at once: more \
+         room only lets the others run further ahead of it.",
         capital(label),
         words(held.cause),
         time(held.waited_ns),
@@ -129,10 +185,11 @@ pub fn point(run: &View) -> Option<Point> {
         Evidence { name: format!("waited for {label}"), of: "all others".to_owned(), value: time(held.waited_ns) };
     let own = Evidence { name: "waited for others".to_owned(), of: label.clone(), value: time(held.own_ns) };
     let evidence = vec![waited, own, of_process(run, held.process, Counter::MailboxPeak)];
-    Some(Point { id: "held_up", text, options: Vec::new(), evidence })
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    let room = match held.cause {
+        WaitCause::Window => format!(" ({})", memory::full_room(run, held.process)),
+        _ => String::new(),
+    };
+    let (most, cause) = (percent(held.most), words(held.cause));
+    let headline = format!("{label} receives too slowly: {who}, up to {most} of the time, for {cause}{room}");
+    Point { id: "held_up", headline, text, options: Vec::new(), evidence }
 }

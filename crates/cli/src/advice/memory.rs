@@ -7,6 +7,8 @@ use crate::recording::view::{Process, View};
 
 /// The name of a point: receivers had no room.
 pub const NO_ROOM: &str = "receive_memory";
+/// And: less would do.
+pub const UNUSED: &str = "memory_unused";
 /// What an unmatched message costs besides its bytes, at most.
 const ENVELOPE_BYTES: u64 = 256;
 /// The longest message that goes through the mailbox, and the longest that hosts carry whole, as defaults have it.
@@ -57,7 +59,28 @@ pub fn no_room(run: &View) -> Option<Point> {
         of_process(run, at, Counter::ReceiveBound),
         of_process(run, at, Counter::EnvelopesDropped),
     ];
-    Some(Point { id: NO_ROOM, text, options: vec![option], evidence })
+    let headline = format!(
+        "{} had no room for what it had not received yet, for {} of the time ({})",
+        run.processes[at].label,
+        super::percent(share(run, longest)),
+        full_room(run, at),
+    );
+    Some(Point { id: NO_ROOM, headline, text, options: vec![option], evidence })
+}
+
+/// Which room of a process was full: its bound, or, where that was not reached, the shares of its senders.
+pub fn full_room(run: &View, process: usize) -> String {
+    let of = |counter| run.processes[process].get(counter);
+    let (peak, bound) = (of(Counter::ReceivePeak), of(Counter::ReceiveBound));
+    match peak + peak / 8 >= bound {
+        true => format!("its bound of {} was full", bytes(bound)),
+        false => format!(
+            "the shares of senders, {} each at least, were full, and {} of {} in all",
+            bytes(of(Counter::WindowBytes)),
+            bytes(peak),
+            bytes(bound)
+        ),
+    }
 }
 
 /// About how many bytes the deferred sends had: as many as the messages of their senders in the mean.
@@ -96,7 +119,8 @@ pub fn unused(run: &View) -> Option<Point> {
         of_process(run, at, Counter::ReceiveBound),
         Evidence { name: "peers that may connect".into(), of: "job".into(), value: widest.to_string() },
     ];
-    Some(Point { id: "memory_unused", text, options: vec![option], evidence })
+    let headline = format!("{option} would do: at most {} of {} were used", bytes(peak), bytes(bound));
+    Some(Point { id: UNUSED, headline, text, options: vec![option], evidence })
 }
 
 /// A bound with which no sender of this process would ever have been short of room. Half of what the fixed part leaves

@@ -5,10 +5,11 @@
 //! enough, it says so. The rules, in the order in which they are heard:
 //!
 //! * `ending`: what was lost, and what was not finished;
-//! * [`held_up`]: one process for which most others waited, by the waits of each pair;
+//! * [`held_up`](mod@held_up): one process for which most others waited, by the waits of each pair;
 //! * `flow`: waits for credits, full mailboxes, posted buffers, by scheme;
 //! * `memory`: receive memory that had no room, and receive memory that nobody used;
-//! * `network`: batches that were sent again.
+//! * `network`: batches that were sent again;
+//! * `waiting`: waits for messages for which no process is to blame alone.
 
 mod ending;
 mod flow;
@@ -17,6 +18,7 @@ mod memory;
 mod network;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use serde::Serialize;
 use tidegate_message::{Counter, Unit};
@@ -25,6 +27,7 @@ use crate::recording::view::{Process, View};
 use crate::report::units;
 
 pub use held_up::{HeldUp, held_up};
+pub use waiting::Waiting;
 
 /// From which share of the run's time on waiting of a process matters.
 const SHARE_MATTERS: f64 = 0.02;
@@ -43,6 +46,8 @@ pub struct Advice {
 pub struct Point {
     /// Its name for programs.
     pub id: &'static str,
+    /// The same in one short sentence without a full stop, that begins with a small letter.
+    pub headline: String,
     /// A few sentences.
     pub text: String,
     /// Options of `tidegate run` that are worth a try, if there are such.
@@ -83,6 +88,25 @@ impl Advice {
         options
     }
 
+    /// The most important of it, in one short sentence without a full stop.
+    #[must_use]
+    pub fn headline(&self) -> &str {
+        self.points.iter().find(|point| point.id != ending::INCOMPLETE).map_or("", |point| point.headline.as_str())
+    }
+
+    /// The options that make the job better; not those by which it would only take less.
+    #[must_use]
+    pub fn changes(&self) -> Vec<&str> {
+        let points = self.points.iter().filter(|point| point.id != memory::UNUSED);
+        points.flat_map(|point| point.options.iter().map(String::as_str)).collect()
+    }
+
+    /// Whether nothing is to be said but that less memory would do.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.points.iter().all(|point| CALM.contains(&point.id))
+    }
+
     /// Whether any of the points has this name.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
@@ -94,14 +118,22 @@ impl Advice {
 #[must_use]
 pub fn advise(run: &View) -> Advice {
     type Rule = fn(&View) -> Option<Point>;
-    let first: [Rule; 4] = [ending::nothing_sent, ending::lost, ending::unfinished, held_up::point];
-    // Where one process holds up the others, no setting of these helps.
-    let settings: [Rule; 4] = [flow::credits, flow::full_mailboxes, flow::refusals, memory::no_room];
+    let first: [Rule; 3] = [ending::nothing_sent, ending::lost, ending::unfinished];
     let mut points: Vec<Point> = first.iter().filter_map(|rule| rule(run)).collect();
-    if held_up(run).is_none() {
-        points.extend(settings.iter().filter_map(|rule| rule(run)));
-    }
+    let held = held_up(run);
+    points.extend(held.iter().map(|held| held_up::point(run, held)));
+    // Where one process holds up the others, more room does not help; settings that are worse than the usual ones cost
+    // all the same.
+    let settings: &[Rule] = match (&held, flow::has_few_slots(run)) {
+        (None, false) => &[flow::credits, flow::full_mailboxes, flow::refusals, memory::no_room],
+        (None, true) => &[flow::few_slots, flow::full_mailboxes, flow::refusals, memory::no_room],
+        (Some(_), _) => &[flow::few_slots, flow::refusals],
+    };
+    points.extend(settings.iter().filter_map(|rule| rule(run)));
     points.extend(network::resent(run));
+    if points.is_empty() {
+        points.extend(waiting::point(run));
+    }
     if points.is_empty() {
         points.push(calm(run));
     }
@@ -115,6 +147,9 @@ pub fn advise(run: &View) -> Advice {
     Advice { points }
 }
 
+/// The names of points that ask for no change.
+const CALM: [&str; 3] = ["nothing_waited", "little_waited", memory::UNUSED];
+
 /// Nothing waited, or too little to matter.
 fn calm(run: &View) -> Point {
     let delayed = run.job(Counter::SendsDelayed);
@@ -127,7 +162,13 @@ fn calm(run: &View) -> Point {
             .to_vec();
     if delayed + deferred + refused + full == 0 {
         let text = "No send waited for credits, for room or for a buffer: there is nothing to change in flow control.";
-        return Point { id: "nothing_waited", text: text.to_owned(), options: Vec::new(), evidence };
+        return Point {
+            id: "nothing_waited",
+            headline: calm_headline(run),
+            text: text.to_owned(),
+            options: Vec::new(),
+            evidence,
+        };
     }
     let longest = run.most(Counter::DelayNanoseconds).map_or(0, |(_, most)| most);
     evidence.extend(run.most(Counter::DelayNanoseconds).map(|(at, _)| of_process(run, at, Counter::DelayNanoseconds)));
@@ -143,7 +184,14 @@ fn calm(run: &View) -> Point {
             percent(share(run, longest)),
         ),
     };
-    Point { id: "little_waited", text, options: Vec::new(), evidence }
+    Point { id: "little_waited", headline: calm_headline(run), text, options: Vec::new(), evidence }
+}
+
+fn calm_headline(run: &View) -> String {
+    let waited = Waiting::of(run).filter(|waiting| waiting.most.0 > 0.0).map_or_else(String::new, |waiting| {
+        format!(": ranks waited {} of the time for messages", percent(waiting.mean))
+    });
+    format!("nothing held up this job{waited}")
 }
 
 /// A time as a share of the run's.
@@ -164,6 +212,11 @@ fn of_process(run: &View, process: usize, counter: Counter) -> Evidence {
     Evidence { name: counter.name().to_owned(), of: process.label.clone(), value }
 }
 
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 fn time(nanoseconds: u64) -> String {
     units::human(nanoseconds, Unit::Nanoseconds)
 }
@@ -181,8 +234,9 @@ fn sends(number: u64) -> String {
 }
 
 /// A share as people read it.
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     match 100.0 * share {
+        0.0 => "0 %".to_owned(),
         percent if percent < 0.1 => "0.1 %".to_owned(),
         percent if percent < 10.0 => format!("{percent:.1} %"),
         percent => format!("{percent:.0} %"),

@@ -25,5 +25,7 @@ pub fn resent(run: &View) -> Option<Point> {
         of_job(run, Counter::BatchesResent),
         of_process(run, at, Counter::BatchesResent),
     ];
-    Some(Point { id: "network_resends", text, options: Vec::new(), evidence })
+    let headline =
+        format!("the network lost {} of what was sent to other hosts", percent(resent as f64 / sent.max(1) as f64));
+    Some(Point { id: "network_resends", headline, text, options: Vec::new(), evidence })
 }

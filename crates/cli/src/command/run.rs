@@ -15,22 +15,24 @@ use tidegate_link::trouble::{self, Trouble};
 use tidegate_message::Counter;
 
 use crate::alltoall::Wish;
-use crate::arguments::RunArguments;
+use crate::arguments::{Ranks, RunArguments};
 use crate::child;
 use crate::command::Prepared;
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
 use crate::jobs::Description;
 use crate::mpi::{Mpi, MpiKind};
-use crate::recording::facts::Facts;
+use crate::recording::facts::{End, Facts};
 use crate::recording::folder::Recorder;
 use crate::recording::sampler::{Left, Sampling};
+use crate::recording::view::View;
 use crate::recording::writer::Bounds;
 use crate::report::ending::{Ending, Evidence};
 use crate::report::host::{Host, OomKills};
 use crate::report::json::{self, RunFacts};
 use crate::report::table::{self, Form};
 use crate::report::usage::Usage;
+use crate::report::verdict::{self, Typed, Verdict};
 use crate::report::width::Width;
 use crate::report::{Job, Launch, launches};
 use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
@@ -73,7 +75,8 @@ pub fn run_with(
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
     let recording = recording.map(|recording| (recording, pages.clone()));
-    let (job, launches) = launches_of(pages, end, mpi);
+    let (job, launches, verdicts) =
+        launches_of(pages, end, mpi, &ended_facts(arguments, &prepared, wall_time, exit_code));
     let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new(SEGMENTS));
@@ -84,7 +87,7 @@ pub fn run_with(
     let usage =
         Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0, host: &host };
     let ending = Ending::new(ended.status, ended.signals);
-    say(arguments, &usage, &launches, &ending, wall_time);
+    say(arguments, &usage, &launches, &verdicts, &ending, wall_time);
     // The reason of a failure is looked for at the end of the output.
     notice.iter().filter(|_| exit_code != 0).for_each(|notice| print_line(notice));
     let absent = |launch: &Launch| Usage { job: &launch.job, ..usage }.absent(arguments.shared.as_deref());
@@ -100,7 +103,7 @@ pub fn run_with(
             ending: &ending,
             usage: &usage,
         };
-        let report = with_more(json::run(&job, &launches, &facts), more.as_ref().ok());
+        let report = with_more(json::run(&job, &launches, &verdicts, &facts), more.as_ref().ok());
         end_well(file.write(&report), exit_code)?;
     }
     end_well(more.map(|_| ()), exit_code)?;
@@ -171,13 +174,24 @@ fn end_well(outcome: Result<(), Failure>, exit_code: u8) -> Result<(), Failure> 
     }
 }
 
-/// All processes together, and each launch by itself. What was open when they ended has lasted until `end`.
-fn launches_of(pages: Vec<EndpointStats>, end: Duration, mpi: Option<&Mpi>) -> (Job, Vec<Launch>) {
+/// All processes together, and each launch by itself, with its verdict. Operations that were open when they ended have
+/// lasted until `end`.
+fn launches_of(
+    pages: Vec<EndpointStats>,
+    end: Duration,
+    mpi: Option<&Mpi>,
+    facts: &Facts,
+) -> (Job, Vec<Launch>, Vec<Verdict>) {
     let mut launches = launches::split(pages);
     launches::last_until(&mut launches, end);
     let job = Job::new(&launches.concat());
     let kind = mpi.map(|mpi| mpi.kind);
-    (job, launches.iter().map(|pages| Launch::of(pages, kind)).collect())
+    let told: Vec<Launch> = launches.iter().map(|pages| Launch::of(pages, kind)).collect();
+    let verdict = |(pages, launch): (&Vec<EndpointStats>, &Launch)| {
+        Verdict::of(View::of_pages(facts.clone(), pages, launch.held_up.clone()))
+    };
+    let verdicts = launches.iter().zip(&told).map(verdict).collect();
+    (job, told, verdicts)
 }
 
 /// What processes said, with ranks for the process ids in it.
@@ -237,26 +251,50 @@ fn finish(recording: Sampling, pages: Vec<EndpointStats>, exit_code: u8, trouble
     }
 }
 
-/// Begins the recording, if the user wants one.
-fn record(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) -> Result<Option<Sampling>, Failure> {
-    let Some(dir) = &arguments.recording.record else { return Ok(None) };
+/// The facts of the run before it begins.
+fn facts(arguments: &RunArguments, prepared: &Prepared) -> Facts {
     let settings = prepared.settings.iter();
-    let facts = Facts::new(
+    Facts::new(
         arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         prepared.mpi.as_ref().map(|mpi| mpi.title()),
         settings.map(|setting| (setting.name.to_owned(), setting.value.to_string_lossy().into_owned())).collect(),
         arguments.recording.record_interval,
-    );
-    let recorder = Recorder::create(dir, facts, Bounds { bytes: arguments.recording.record_most, samples: u64::MAX })?;
+    )
+}
+
+/// And when it has ended.
+fn ended_facts(arguments: &RunArguments, prepared: &Prepared, wall_time: Duration, exit_code: u8) -> Facts {
+    let end = End { exit_code, wall_time_s: wall_time.as_secs_f64(), ..End::default() };
+    Facts { end: Some(end), ..facts(arguments, prepared) }
+}
+
+/// Begins the recording, if the user wants one.
+fn record(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) -> Result<Option<Sampling>, Failure> {
+    let Some(dir) = &arguments.recording.record else { return Ok(None) };
+    let recorder = Recorder::create(
+        dir,
+        facts(arguments, prepared),
+        Bounds { bytes: arguments.recording.record_most, samples: u64::MAX },
+    )?;
     Ok(Some(Sampling::start(recorder, folder.path())))
 }
 
 /// Prints the report to standard error, or why there is nothing to report.
-fn say(arguments: &RunArguments, usage: &Usage, launches: &[Launch], ending: &Ending, wall_time: Duration) {
+fn say(
+    arguments: &RunArguments,
+    usage: &Usage,
+    launches: &[Launch],
+    verdicts: &[Verdict],
+    ending: &Ending,
+    wall_time: Duration,
+) {
     let title = usage.mpi.map(|mpi| mpi.title());
     let width = Width::of(std::io::stderr());
-    let form = Form { mpi: title.as_deref(), wall_time: Some(wall_time), ranks: arguments.ranks, width };
+    let is_verbose = arguments.verbose || arguments.ranks.is_some();
+    let ranks = arguments.ranks.unwrap_or(if is_verbose { Ranks::Auto } else { Ranks::None });
+    let form = Form { mpi: title.as_deref(), wall_time: Some(wall_time), ranks, width };
     let mut text = String::new();
+    let mut ending = ending.text(usage.mpi.map(|mpi| mpi.kind), Evidence::of(launches, usage.host));
     match usage.explain() {
         Some(explanation) => {
             if !usage.job.processes().is_empty() && !arguments.quiet {
@@ -269,7 +307,18 @@ fn say(arguments: &RunArguments, usage: &Usage, launches: &[Launch], ending: &En
         }
         None if arguments.quiet => return,
         None => {
-            text += &table::render_all(launches, &form);
+            let own: Vec<OsString> = std::env::args_os().skip(1).collect();
+            let own = &own[..own.len().saturating_sub(arguments.command.len())];
+            let typed = Typed { own, program: &arguments.command };
+            let failure: Vec<String> = match is_verbose {
+                true => Vec::new(),
+                false => ending.take().into_iter().chain(launches.iter().filter_map(|it| it.unclosed.text())).collect(),
+            };
+            let told = width.fit(&verdict::text(verdicts, usage.job, &form, failure, typed, is_verbose));
+            text += &match is_verbose {
+                true => table::render_all(launches, &form) + "\n" + &told,
+                false => told + &launches.iter().map(|it| it.left.text(Ranks::None, width)).collect::<String>(),
+            };
             let told: String = usage.told().iter().map(|told| format!("\n  * {told}")).collect();
             if !told.is_empty() {
                 text += &format!("\ntidegate: processes said:{told}\n");
@@ -277,8 +326,6 @@ fn say(arguments: &RunArguments, usage: &Usage, launches: &[Launch], ending: &En
             text.extend(usage.host.told().iter().map(|told| format!("tidegate: {told}\n")));
         }
     }
-    let evidence = Evidence::of(launches, usage.host);
-    let ending = ending.text(usage.mpi.map(|mpi| mpi.kind), evidence);
     if let Some(ending) = ending.filter(|_| !arguments.quiet && !launches.is_empty()) {
         text += &width.fit(&format!("tidegate: {ending}\n"));
     }

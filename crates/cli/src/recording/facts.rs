@@ -29,6 +29,9 @@ pub struct Facts {
     /// The host of the recorder.
     #[serde(deserialize_with = "text::one")]
     pub host: String,
+    /// Processors that this host has for the run, if that is known.
+    #[serde(default)]
+    pub processors: Option<u32>,
     /// When it began, in seconds since the epoch.
     pub started_s: f64,
     /// From one sample to the next at the start, in nanoseconds.
@@ -138,6 +141,7 @@ impl Facts {
             command,
             mpi,
             environment,
+            processors: std::thread::available_parallelism().ok().map(|number| number.get() as u32),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             started_s: super::now_s(),
             interval_ns: interval.as_nanos() as u64,

@@ -208,6 +208,7 @@ pub(crate) mod tests {
             host: "here".to_owned(),
             started_s: 1_795_000_000.0,
             interval_ns: 100_000_000,
+            processors: Some(8),
             end: Some(End {
                 wall_time_s: 10.0,
                 interval_ns: 100_000_000,

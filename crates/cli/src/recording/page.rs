@@ -93,6 +93,7 @@ pub fn rows(page: &EndpointStats) -> EndpointRows {
     );
     EndpointRows {
         ended: page.ended,
+        lived_ns: nanoseconds(page.lived()),
         bulk: page.bulk.clone(),
         waits: page.waits.iter().map(wait).collect(),
         open: rows,

@@ -25,10 +25,12 @@ pub struct Last {
 pub struct EndpointRows {
     /// Whether it closed in order.
     pub ended: bool,
+    /// How long it had been open, in nanoseconds; 0: not known.
+    pub lived_ns: u64,
     /// How bulk data travels.
     #[serde(deserialize_with = "text::one")]
     pub bulk: String,
-    /// For whom its sends waited.
+    /// The peers for which its sends and receives waited.
     pub waits: Vec<WaitRow>,
     /// What was not finished, oldest first, the most important of each kind.
     pub open: Vec<OpenRow>,
@@ -36,10 +38,10 @@ pub struct EndpointRows {
     pub open_in_all: OpenCounts,
 }
 
-/// Sends that waited for a peer.
+/// Sends or receives that waited for a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitRow {
-    /// The peer's id; `None`: many peers together, of whom no rows were kept.
+    /// The peer's id; `None`: many peers together, without rows of their own, or any.
     pub peer: Option<u64>,
     /// What they waited for.
     #[serde(with = "cause")]

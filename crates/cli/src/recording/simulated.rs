@@ -46,6 +46,7 @@ impl SimulatedRun {
             mpi: None,
             environment: BTreeMap::new(),
             host: format!("a {}", config.topology),
+            processors: None,
             started_s: super::now_s(),
             interval_ns: INTERVAL_NS,
             end: None,

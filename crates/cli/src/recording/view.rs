@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidegate_flow::SchemeName;
-use tidegate_link::PostedBuffers;
 use tidegate_link::files::named;
+use tidegate_link::{EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter};
 
 use super::facts::{EndpointFacts, Facts};
 use super::folder::{read_facts, read_last};
+use super::page;
 use super::rows::{EndpointRows, Last, OpenCounts, OpenRow};
 use super::samples::{Event, Reader, SAMPLES_FILE};
 use super::{Clock, Values};
@@ -25,7 +26,7 @@ pub struct View {
     pub facts: Facts,
     /// The processes, by launch and rank.
     pub processes: Vec<Process>,
-    /// For whom sends waited, the longest first. Each pair of processes and cause occurs once.
+    /// All waits, the longest first. Each pair of processes and cause occurs once.
     pub waits: Vec<Wait>,
     /// What was not finished, oldest first.
     pub open: Vec<Open>,
@@ -56,14 +57,16 @@ pub struct Process {
     pub facts: EndpointFacts,
     /// How bulk data travels.
     pub bulk: String,
+    /// How long it was there, in nanoseconds; 0: not known.
+    pub lived_ns: u64,
     /// Its counters.
     pub values: Values,
 }
 
-/// Sends of one process that waited for another.
+/// Sends or receives of one process that waited for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Whose sends: the number of a process.
+    /// Which process, by its number.
     pub from: usize,
     /// For whom: the number of a process, if it is known.
     pub to: Option<usize>,
@@ -95,6 +98,19 @@ impl Process {
         self.values[counter as usize]
     }
 
+    /// A time as a part of that for which it was there, or of the run's if that is not known; at most 1.
+    #[must_use]
+    pub fn part(&self, nanoseconds: u64, run: &View) -> f64 {
+        let whole = if self.lived_ns > 0 { self.lived_ns } else { run.duration_ns };
+        (nanoseconds as f64 / whole.max(1) as f64).min(1.0)
+    }
+
+    /// A counter of time, as such a part.
+    #[must_use]
+    pub fn share(&self, counter: Counter, run: &View) -> f64 {
+        self.part(self.get(counter), run)
+    }
+
     /// Messages that it sent.
     #[must_use]
     pub fn messages(&self) -> u64 {
@@ -123,6 +139,49 @@ impl Process {
 }
 
 impl View {
+    /// The pages of a launch at its end, for readers that need no time lines.
+    #[must_use]
+    pub fn of_pages(facts: Facts, pages: &[EndpointStats], held_up: Option<String>) -> Self {
+        let endpoints: Vec<EndpointFacts> = pages.iter().map(page::facts).collect();
+        let values: Vec<Values> = pages.iter().map(page::values).collect();
+        let rows: Vec<EndpointRows> = pages.iter().map(page::rows).collect();
+        let wall_ns = facts.end.as_ref().map_or(0.0, |end| end.wall_time_s * 1e9) as u64;
+        let duration_ns = wall_ns.max(rows.iter().map(|rows| rows.lived_ns).max().unwrap_or(0));
+        let (view, _) = View::new(facts, &endpoints, rows, &values, held_up);
+        View { duration_ns, sampled_ns: duration_ns, samples: 1, ..view }
+    }
+
+    /// Puts together what is known of endpoints: also the process of each. Times of samples are left 0.
+    fn new(
+        facts: Facts,
+        endpoints: &[EndpointFacts],
+        rows: Vec<EndpointRows>,
+        values: &[Values],
+        held_up: Option<String>,
+    ) -> (Self, Vec<usize>) {
+        let (processes, process_of) = processes(endpoints, &rows, values);
+        let of_id: HashMap<u64, usize> = endpoints
+            .iter()
+            .zip(&process_of)
+            .filter(|(endpoint, _)| endpoint.id != 0)
+            .map(|(e, p)| (e.id, *p))
+            .collect();
+        let view = View {
+            waits: waits(&rows, &process_of, &of_id),
+            open: open(&rows, &process_of, &of_id),
+            open_in_all: open_in_all(&rows),
+            held_up,
+            all_ended: !rows.is_empty() && rows.iter().all(|rows| rows.ended),
+            duration_ns: 0,
+            sampled_ns: 0,
+            samples: 0,
+            is_torn: false,
+            facts,
+            processes,
+        };
+        (view, process_of)
+    }
+
     /// The run's time in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -209,26 +268,14 @@ impl Recording {
         }
         let mut rows = last.endpoints;
         rows.resize_with(endpoints.len(), EndpointRows::default);
-        let (processes, process_of) = processes(&endpoints, &rows, reader.values());
-        let of_id: HashMap<u64, usize> = endpoints
-            .iter()
-            .zip(&process_of)
-            .filter(|(endpoint, _)| endpoint.id != 0)
-            .map(|(e, p)| (e.id, *p))
-            .collect();
         let wall_ns = facts.end.as_ref().map_or(0.0, |end| end.wall_time_s * 1e9) as u64;
+        let (view, process_of) = View::new(facts, &endpoints, rows, reader.values(), last.held_up);
         let view = View {
-            waits: waits(&rows, &process_of, &of_id),
-            open: open(&rows, &process_of, &of_id),
-            open_in_all: open_in_all(&rows),
-            held_up: last.held_up,
-            all_ended: !rows.is_empty() && rows.iter().all(|rows| rows.ended),
             duration_ns: wall_ns.max(reader.time_ns()),
             sampled_ns: reader.time_ns(),
             samples,
             is_torn: reader.is_torn(),
-            facts,
-            processes,
+            ..view
         };
         reader.rewind();
         Recording { view, reader, process_of }
@@ -289,6 +336,7 @@ fn processes(endpoints: &[EndpointFacts], rows: &[EndpointRows], values: &[Value
             label: label(&facts, launch),
             rank: facts.rank,
             bulk: rows[numbers[0]].bulk.clone(),
+            lived_ns: numbers.iter().map(|number| rows[*number].lived_ns).max().unwrap_or(0),
             values: std::array::from_fn(of),
             facts,
         });

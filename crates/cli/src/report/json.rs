@@ -16,6 +16,7 @@ use crate::report::ending::Ending;
 use crate::report::names::Who;
 use crate::report::table::aggregate_name;
 use crate::report::usage::Usage;
+use crate::report::verdict::Verdict;
 use crate::report::{Job, Launch, Process, units, ways};
 use crate::settings::Setting;
 
@@ -48,7 +49,7 @@ pub struct RunFacts<'a> {
 }
 
 /// The report of a run. `job`: all processes of all launches.
-pub fn run(job: &Job, launches: &[Launch], facts: &RunFacts) -> Value {
+pub fn run(job: &Job, launches: &[Launch], verdicts: &[Verdict], facts: &RunFacts) -> Value {
     let command: Vec<_> = facts.command.iter().map(|word| word.to_string_lossy()).collect();
     json!({
         "schema": RUN_SCHEMA,
@@ -65,9 +66,16 @@ pub fn run(job: &Job, launches: &[Launch], facts: &RunFacts) -> Value {
         "troubles": facts.usage.troubles.iter().map(trouble).collect::<Vec<_>>(),
         "ranks_absent": job.absent().0,
         "job": job_counters(job),
-        "launches": launches.iter().map(launch).collect::<Vec<_>>(),
+        "launches": launches.iter().zip(verdicts).map(judged).collect::<Vec<_>>(),
         "processes": processes(launches),
     })
+}
+
+/// A launch with what there is to say of it.
+fn judged((one, verdict): (&Launch, &Verdict)) -> Value {
+    let mut told = launch(one);
+    told["verdict"] = verdict.json();
+    told
 }
 
 /// The report on the pages of a folder.
@@ -211,6 +219,7 @@ fn process(launch_number: usize, launch: &Launch, process: &Process) -> Value {
 mod tests {
     use super::*;
     use crate::mpi::MpiKind;
+    use crate::recording::testing::{Made, values};
     use crate::report::host::Host;
     use crate::report::tests::{job, launch_of, process};
 
@@ -232,10 +241,12 @@ mod tests {
             ending: &Ending { signal: Some(9), ..Ending::default() },
         };
         let launches = [launch_of(job.clone())];
-        let value: Value = serde_json::from_str(&run(&job, &launches, &facts).to_string()).unwrap();
+        let verdicts = [Verdict::of(Made::new(2).view(&[values(&[]), values(&[])]))];
+        let value: Value = serde_json::from_str(&run(&job, &launches, &verdicts, &facts).to_string()).unwrap();
         assert_eq!(value["ended"]["signal_name"], "SIGKILL (signal 9)");
         assert_eq!((&value["launches"][0]["processes"], &value["processes"][0]["launch"]), (&json!(2), &json!(0)));
         assert_eq!(value["launches"][0]["open"]["receives"], 0);
+        assert_eq!(value["launches"][0]["verdict"]["headline"], "no message went through Tidegate");
         assert_eq!(value["schema"], "tidegate-run/1");
         assert_eq!(value["command"], json!(["mpiexec", "x"]));
         assert_eq!(value["mpi"], json!({ "name": "mpich", "version": "5.0.2" }));
@@ -281,7 +292,7 @@ mod tests {
             ending: &Ending::default(),
             usage: &usage,
         };
-        let value = run(&none, &[], &facts);
+        let value = run(&none, &[], &[], &facts);
         assert_eq!(value["used"], "nothing");
         assert_eq!(value["reasons"], json!(["The command line itself sets FI_PROVIDER: leave that out."]));
         assert_eq!((&value["mpi"], &value["job"], &value["processes"]), (&Value::Null, &json!({}), &json!([])));

@@ -1,7 +1,8 @@
 //! Counter pages into a report.
 //!
 //! * [`launches`]: which pages belong together;
-//! * [`table`]: for people;
+//! * [`verdict`]: what happened, first and in few lines;
+//! * [`table`]: all that was counted, for people;
 //! * [`memory`]: the part of that text about receive memory;
 //! * [`waits`]: for whom sends waited longest;
 //! * [`ways`]: which way long messages went within a host, and why;
@@ -25,6 +26,7 @@ pub mod open;
 pub mod table;
 pub mod units;
 pub mod usage;
+pub mod verdict;
 pub mod waits;
 pub mod ways;
 pub mod width;

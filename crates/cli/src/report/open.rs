@@ -160,7 +160,10 @@ impl Left {
             count(self.messages, "message that nobody received", "messages that nobody received"),
         ];
         let kinds: Vec<String> = kinds.into_iter().flatten().collect();
-        let mut text = format!("\ntidegate: still open at the end: {}\n", kinds.join(", "));
+        let mut text = format!("tidegate: still open at the end: {}\n", kinds.join(", "));
+        if ranks != Ranks::None {
+            text.insert(0, '\n');
+        }
         let shown = match ranks {
             Ranks::None => &[],
             Ranks::All => &self.open[..],
@@ -294,7 +297,7 @@ mod tests {
         assert_eq!(words(lines[19]), "rank 1 ? message from a rank without counters here untagged 8 B 1.00 s");
         assert!(lines[20].contains("may have ended"), "{text}");
         assert!(left.text(Ranks::Auto, Width::USUAL).contains("  and 2 more: --ranks all\n"));
-        assert_eq!(left.text(Ranks::None, Width::USUAL).lines().count(), 2);
+        assert_eq!(left.text(Ranks::None, Width::USUAL).lines().count(), 1);
         let narrow = left.text(Ranks::All, Width { columns: 80, breaks_lines: true });
         assert!(narrow.lines().skip(2).all(|line| line.chars().count() <= 80), "{narrow}");
     }

@@ -93,20 +93,34 @@ fn counts(job: &Job, form: &Form) -> String {
     text + &memory::pressure(job, ranks, width)
 }
 
-/// Who ran, for how long, with which flow control.
-pub fn heading(job: &Job, form: &Form) -> String {
+/// The processes, how long they ran, and how much they sent.
+pub fn who_ran(job: &Job, form: &Form) -> String {
     let processes = job.processes();
-    let of = |what: &dyn Fn(&Process) -> String| distinct(job, what);
     let mpi = form.mpi.map(|mpi| format!(", {mpi}")).unwrap_or_default();
     let noun = if processes.len() == 1 { "process" } else { "processes" };
     let nanoseconds = |time: Duration| time.as_nanos().try_into().unwrap_or(u64::MAX);
     let time = form.wall_time.map(|time| format!(", {}", human(nanoseconds(time), Unit::Nanoseconds)));
-    let time = time.unwrap_or_default();
+    let sum = |counter| job.spread(counter).map_or(0, |spread| spread.job);
+    let messages = [Counter::MessagesEager, Counter::MessagesRendezvous, Counter::MessagesSelf].map(sum);
+    let messages = messages.into_iter().fold(0, u64::saturating_add);
     format!(
-        "tidegate: {} {noun} of {}{mpi}{time}\n\
-         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}, spin {}\n",
+        "{} {noun} of {}{mpi}{}; {} {}, {}",
         processes.len(),
-        of(&|p| p.program.clone()),
+        distinct(job, &|p| p.program.clone()),
+        time.unwrap_or_default(),
+        human(messages, Unit::Count),
+        if messages == 1 { "message" } else { "messages" },
+        human(sum(Counter::BytesSent), Unit::Bytes),
+    )
+}
+
+/// The same, and with which flow control.
+pub fn heading(job: &Job, form: &Form) -> String {
+    let of = |what: &dyn Fn(&Process) -> String| distinct(job, what);
+    format!(
+        "tidegate: {}\n\
+         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}, spin {}\n",
+        who_ran(job, form),
         of(&|p| p.setup.scheme.to_string()),
         of(&|p| p.setup.lends()),
         of(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),

@@ -108,22 +108,15 @@ fn failures_of_tidegate_itself_have_the_codes_of_env() {
         (&["--scheme", "fast", "true"][..], 2, "dynamic"),
         (&["--slots", "3", "true"], 2, "FI_TIDEGATE_SLOTS=3"),
         (&["--provider-dir", "/nowhere", "true"], 125, "libtidegate-fi.so is not in /nowhere"),
-        (&["--json", "/nowhere/x.json", "true"], 125, "/nowhere/x.json"),
+        (&["--json", "/nowhere/x.json", "echo", "ran"], 125, "/nowhere/x.json"),
         (&[text.to_str().unwrap()], 126, "cannot start"),
         (&["/nowhere/program"], 127, "/nowhere/program"),
     ] {
         let output = bench.run(words);
-        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(code), ""), "{words:?}");
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     }
     assert_eq!(bench.left_behind(), Vec::<PathBuf>::new());
-}
-
-#[test]
-fn nothing_runs_when_the_report_could_not_be_written() {
-    let bench = Bench::new();
-    let output = bench.run(&["--json", "/nowhere/x.json", "echo", "ran"]);
-    assert_eq!(stdout(&output), "");
 }
 
 #[test]
@@ -284,7 +277,7 @@ fn pages_of_endpoints_become_the_report() {
     let report = bench.path("run.json");
     // The program is killed after its endpoints have left their pages.
     let script = format!("cp {}/*.counters ${{FI_TIDEGATE_STATS_DIR#?}}; kill -KILL $$", pages.display());
-    let output = bench.run(&["--json", report.to_str().unwrap(), "sh", "-c", &script]);
+    let output = bench.run(&["-v", "--json", report.to_str().unwrap(), "sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(137));
     let text = stderr(&output);
     let heading =
@@ -298,6 +291,14 @@ fn pages_of_endpoints_become_the_report() {
     assert_eq!(ranks, [0, 1]);
     assert_eq!(value["job"]["mailbox_bytes"]["max"], value["processes"][0]["counters"]["mailbox_bytes"]);
 
+    let short = stderr(&bench.run(&["sh", "-c", &script]));
+    assert!(
+        short.starts_with("tidegate: the program was ended by SIGKILL (signal 9): ")
+            && short.contains("\ntidegate: 2 processes of "),
+        "{short}"
+    );
+    assert_eq!(short.lines().count(), 3, "{short}");
+    assert_eq!(value["launches"][0]["verdict"]["headline"], "nothing held up this job");
     let output = bench.run(&["--quiet", "sh", "-c", &script]);
     assert_eq!((stderr(&output).as_str(), output.status.code()), ("", Some(137)));
 }
@@ -374,7 +375,7 @@ fn a_misspelt_variable_is_said_once_and_not_passed_on() {
 #[test]
 fn an_option_that_does_not_exist_is_not_run_as_a_program() {
     let bench = Bench::new();
-    for (words, says) in [(&["--slot", "8", "echo", "ran"][..], "'--slots'"), (&["-v", "echo", "ran"], "'-v'")] {
+    for (words, says) in [(&["--slot", "8", "echo", "ran"][..], "'--slots'"), (&["-x", "echo", "ran"], "'-x'")] {
         let output = bench.run(words);
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{words:?}");
         assert!(stderr(&output).contains(says), "{}", stderr(&output));

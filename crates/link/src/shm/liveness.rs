@@ -103,6 +103,16 @@ impl ShmLink {
         now
     }
 
+    /// Looks after the peers, and whether the application waits.
+    #[cold]
+    pub(super) fn watch_run(&mut self) {
+        let (now, looked) = (self.watch(), self.spin.look());
+        if self.is_observed() {
+            let change = self.wait_meter.look(now, looked, !self.spin.may_linger());
+            self.note_wait_change(change);
+        }
+    }
+
     /// The next call of `poll_event` looks, however long ago the last look was.
     pub(super) fn look_soon(&mut self) {
         self.monitor.next = Instant::default();

@@ -28,17 +28,7 @@ impl ShmLink {
         self.is_look_due
     }
 
-    /// Looks after the peers, and whether the application waits.
-    #[cold]
-    pub(super) fn watch_run(&mut self) {
-        let (now, looked) = (self.watch(), self.spin.look());
-        if self.is_observed() {
-            let change = self.wait_meter.look(now, looked, !self.spin.may_linger());
-            self.note_wait_change(change);
-        }
-    }
-
-    /// What may have been a wait of the application is over.
+    /// A run of empty polls is over, and with it the wait of the application, if it was one.
     #[cold]
     pub(super) fn end_run(&mut self, looked: Looked) {
         if self.is_observed() {
@@ -60,7 +50,9 @@ impl ShmLink {
 
     /// The endpoint closes: a wait of the application ends, which is still to be taken.
     pub fn end_wait(&mut self) {
-        self.busy();
+        if let Some(looked) = self.spin.reset() {
+            self.end_run(looked);
+        }
     }
 
     pub(super) fn note_wait_change(&mut self, change: Option<WaitChange>) {

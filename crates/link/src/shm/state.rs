@@ -204,7 +204,7 @@ pub struct ShmLink {
     /// When what is open is to be written again, and whether that has been found out.
     pub(super) next_look: Instant,
     pub(super) is_look_due: bool,
-    /// Where anybody may read what is open: how long the application polls in vain, and what of it nobody has been told.
+    /// Where what is open may be read: how long the application polls in vain, and what of that is still to be told.
     pub(super) wait_meter: WaitMeter,
     pub(super) wait_change: Option<WaitChange>,
     /// Last, so that it outlives what points into it.

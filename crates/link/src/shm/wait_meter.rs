@@ -1,6 +1,6 @@
 //! How long the application polls in vain: [`WaitMeter`].
 //!
-//! A run of empty polls is looked at now and then only, since a look reads the clock: each so many polls, and once the
+//! A run of empty polls is looked at now and then only, since a look reads the clock: every few polls, and once the
 //! processor is shared, at each. From the second look of a run on it is a wait, which began before the first: the polls
 //! before that took as long, each, as those behind it. It ends when something has come, and only then is the clock read
 //! for that. So waits of some microseconds are not seen, and a message for which nothing waits costs nothing.
@@ -61,7 +61,7 @@ impl WaitMeter {
         Some(WaitChange::Begins(Instant::from_nanos(before.as_nanos().saturating_sub(head.as_nanos() as u64))))
     }
 
-    /// What began last is no wait: nothing is open. It may be later.
+    /// The wait that began last is none, since nothing is open. One may begin later.
     pub(super) fn take_back(&mut self) {
         self.is_waiting = false;
     }

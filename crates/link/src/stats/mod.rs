@@ -10,12 +10,13 @@
 //! | `open` | what is open, as readers get it: words into rows |
 //! | `reader` | a page as readers get it; all pages of a folder |
 //!
-//! *Rows* say what is not finished: for whom sends and receives wait, posted receives, sends, unexpected messages. A process writes
-//! them after polls that found nothing, every few milliseconds at most ([`ROWS_INTERVAL`]), so a message costs nothing
-//! for them; what happens between two such polls is not in them. The simple idea, a number that is odd while rows are
-//! being written, leaves a reader with nothing when the writer dies in between. So there are two sides: the writer
-//! fills the side that is not in use, and then one store makes that the one in use. A reader takes the side in use, and
-//! takes it again if it was replaced meanwhile. So it always finds rows that are whole, whenever the writer dies.
+//! *Rows* say what is not finished: waits of sends and receives, posted receives, sends, unexpected messages. A
+//! process writes them after polls that found nothing, every few milliseconds at most ([`ROWS_INTERVAL`]), so a
+//! message costs nothing for them; what happens between two such polls is not in them. The simple idea, a number that
+//! is odd while rows are being written, leaves a reader with nothing when the writer dies in between. So there are
+//! two sides: the writer fills the side that is not in use, and then one store makes that the one in use. A reader
+//! takes the side in use, and takes it again if it was replaced meanwhile. So it always finds rows that are whole,
+//! whenever the writer dies.
 
 mod cause;
 mod layout;

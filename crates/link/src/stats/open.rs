@@ -8,7 +8,7 @@ use super::layout::{
 use super::rows::{BYTES_BITS, CAUSE_MASK, IS_ARRIVING, IS_PROBE, IS_UNTAGGED};
 use std::time::Duration;
 
-/// For whom sends or receives of an endpoint waited, and what for.
+/// A peer for which sends or receives of an endpoint waited, and the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerWait {
     /// The id of the peer's endpoint; `None`: all peers that have no row of their own, or any.

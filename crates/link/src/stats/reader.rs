@@ -106,7 +106,7 @@ pub struct EndpointStats {
     pub first_dead: Option<u64>,
     /// Whether nothing has moved since `written`, so that what was open then still is.
     pub is_current: bool,
-    /// For whom sends and receives waited: at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and a row for all others.
+    /// Waits of sends and receives: at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and a row for all others.
     pub waits: Vec<PeerWait>,
     /// What is not finished.
     pub open: OpenWork,
@@ -170,6 +170,11 @@ impl EndpointStats {
     /// The value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
         self.values[counter as usize]
+    }
+
+    /// How long it was open, as far as it has told: until it closed, or until it last wrote its page.
+    pub fn lived(&self) -> Duration {
+        self.closed.unwrap_or(self.written.max(self.polled)).saturating_sub(self.started)
     }
 
     /// What was open at `written` has gone on until `end` (since the epoch), if nothing has moved since: ages and waits

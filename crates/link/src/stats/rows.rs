@@ -31,7 +31,7 @@ pub struct Rows {
     pub is_waiting: bool,
     /// How fast long messages come each way, by class.
     pub way_times: [WayTimes; WAY_CLASSES],
-    /// For whom sends and receives wait and have waited.
+    /// Waits of sends and receives, by peer and cause.
     pub waits: Vec<WaitRow>,
     /// Posted receives.
     pub receives: Vec<ReceiveRow>,
@@ -47,7 +47,7 @@ pub struct Rows {
     pub messages_in_all: u64,
 }
 
-/// For whom sends or receives wait.
+/// A peer for which sends or receives wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitRow {
     /// The peer; `None`: all peers that have no row of their own.

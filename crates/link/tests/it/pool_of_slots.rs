@@ -78,8 +78,8 @@ fn a_pool_is_full_when_all_its_slots_are_and_has_room_when_they_were_retrieved()
     assert_eq!(write_some(&mut two, of_two, 0, 5), 2);
 }
 
-/// Neither stops the other, whatever the size of their pools. A pool of one slot is a turn of the other for each packet, of
-/// which a machine that is busy with other things has some hundred in a second.
+/// Neither stops the other, whatever the size of their pools. A pool of one slot takes a turn of the other for each
+/// packet, of which a machine that is busy with other things has some hundred in a second.
 #[test]
 fn two_links_that_flood_each_other_go_on() {
     for slots in [1, 2, 3, 64] {

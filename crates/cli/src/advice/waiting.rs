@@ -1,0 +1,115 @@
+//! Waiting for messages where no process is to blame alone: uneven work, communication, more ranks than processors.
+
+use std::collections::HashMap;
+
+use tidegate_message::Counter;
+
+use super::{Evidence, Point, of_process, percent};
+use crate::recording::view::View;
+
+/// Waiting for messages is worth a word from this part of the time on, in the mean over the processes.
+const MEAN_MATTERS: f64 = 0.1;
+/// Work is uneven where the one that waits most waits for so much more of its time than the one that waits least.
+const UNEVEN: f64 = 0.25;
+
+/// How the processes waited for messages, as parts of the time for which they were there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waiting {
+    /// Over all of them.
+    pub mean: f64,
+    /// The most, and whose that is.
+    pub most: (f64, usize),
+    /// The least.
+    pub least: (f64, usize),
+}
+
+impl Waiting {
+    /// Of a run; `None` where nothing was measured, as in a simulation.
+    #[must_use]
+    pub fn of(run: &View) -> Option<Waiting> {
+        if run.is_simulated() || run.processes.is_empty() {
+            return None;
+        }
+        let shares = run.processes.iter().map(|process| process.share(Counter::WaitNanoseconds, run));
+        let shares: Vec<(f64, usize)> = shares.enumerate().map(|(process, share)| (share, process)).collect();
+        let mean = shares.iter().map(|(share, _)| share).sum::<f64>() / shares.len() as f64;
+        let by_share = |one: &&(f64, usize), other: &&(f64, usize)| one.0.total_cmp(&other.0);
+        Some(Waiting { mean, most: *shares.iter().max_by(by_share)?, least: *shares.iter().min_by(by_share)? })
+    }
+}
+
+/// Processes waited for messages, and none of them for one alone.
+pub fn point(run: &View) -> Option<Point> {
+    let waiting = Waiting::of(run).filter(|waiting| waiting.mean >= MEAN_MATTERS)?;
+    let label = |(_, process): (f64, usize)| run.processes[process].label.as_str();
+    let (most, least, mean) = (percent(waiting.most.0), percent(waiting.least.0), percent(waiting.mean));
+    let is_uneven = waiting.most.0 - waiting.least.0 >= UNEVEN;
+    let evidence = vec![
+        Evidence { name: "waiting for messages, mean".to_owned(), of: "job".to_owned(), value: mean.clone() },
+        of_process(run, waiting.most.1, Counter::WaitNanoseconds),
+        of_process(run, waiting.least.1, Counter::WaitNanoseconds),
+    ];
+    let processors = of_processors(run);
+    Some(match (is_uneven, crowd(run)) {
+        (true, _) => Point {
+            id: "uneven",
+            headline: format!(
+                "work is uneven: {} waited {most} of its time for messages, {} {least}",
+                label(waiting.most),
+                label(waiting.least)
+            ),
+            text: format!(
+                "Processes waited {mean} of their time for messages in the mean, {} {most} and {} {least}: those that wait \
+                 least have most to do, and the others wait for them. Flow control has no part in that.{processors}",
+                label(waiting.most),
+                label(waiting.least),
+            ),
+            options: Vec::new(),
+            evidence,
+        },
+        (false, Some((ranks, processors))) => Point {
+            id: "crowded",
+            headline: format!(
+                "{ranks} ranks share {processors} processors, and waited {mean} of the time for each other"
+            ),
+            text: format!(
+                "{} Each process waited {mean} of its time in the mean, none much more than the others: with a processor for \
+                 each rank they would wait less.",
+                of_processors(run).trim_start()
+            ),
+            options: Vec::new(),
+            evidence,
+        },
+        (false, None) => Point {
+            id: "waiting",
+            headline: format!("ranks waited {mean} of the time for messages, none much more than the others"),
+            text: format!(
+                "Processes waited {mean} of their time for messages in the mean, {} most with {most}, and no process is \
+                 waited for most: their work is even, and what they wait for is communication, or each other in turns. \
+                 Larger messages, fewer of them, or work between a send and its receive help.",
+                label(waiting.most),
+            ),
+            options: Vec::new(),
+            evidence,
+        },
+    })
+}
+
+/// The most processes on a host that has fewer processors than these, with the number of those, if that is known.
+fn crowd(run: &View) -> Option<(usize, u32)> {
+    let processors = run.facts.processors?;
+    let mut of_host: HashMap<&str, usize> = HashMap::new();
+    run.processes.iter().for_each(|process| *of_host.entry(&process.facts.host).or_default() += 1);
+    let here = of_host.get(run.facts.host.as_str()).copied()?;
+    (here > processors as usize).then_some((here, processors))
+}
+
+/// What can be told where ranks outnumber processors, as a sentence behind others; else nothing.
+pub fn of_processors(run: &View) -> String {
+    crowd(run).map_or_else(String::new, |(ranks, processors)| {
+        format!(
+            " {ranks} ranks share {processors} {} here, so what they waited includes time for which others had those.",
+            if processors == 1 { "processor" } else { "processors" },
+        )
+    })
+}
