@@ -15,6 +15,8 @@ use tidegate_link::stats::WaitCause;
 const SHARE_OF_WAITING: f64 = 0.5;
 /// … and in a job of two, where half of it is nothing special, this share.
 const SHARE_OF_TWO: f64 = 0.8;
+/// A process that waits for it during less than this part of its waiting waits by way of others.
+const DIRECT_LEAST: f64 = 0.1;
 /// One that is late is waited for during at least this part of the time: messages take time, too …
 const LATE_LEAST: f64 = 0.1;
 /// … and waits itself for at most this part of what others wait for it.
@@ -75,7 +77,11 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
     let (waited_ns, all) = (sum(&in_chains), sum(&|_| true));
     let share = waited_ns as f64 / all.max(1) as f64;
     let least = if run.processes.len() == 2 { SHARE_OF_TWO } else { SHARE_OF_WAITING };
-    let waits_directly = |waiter: &&usize| of_pair(**waiter, process) > 0;
+    let of_waiter = |waiter: usize| sum(&|wait| wait.from == waiter);
+    let waits_directly = |waiter: &&usize| {
+        let by_itself = of_pair(**waiter, process);
+        by_itself > 0 && by_itself as f64 >= DIRECT_LEAST * of_waiter(**waiter) as f64
+    };
     let held = HeldUp {
         process,
         direct: root.held.iter().filter(waits_directly).count(),

@@ -212,7 +212,8 @@ fn of_process(run: &View, process: usize, counter: Counter) -> Evidence {
     Evidence { name: counter.name().to_owned(), of: process.label.clone(), value }
 }
 
-fn capital(text: &str) -> String {
+/// A text that begins with a capital letter.
+pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
 
+use crate::advice;
 use crate::arguments::ReportArguments;
 use crate::failure::Failure;
 use crate::files;
@@ -69,6 +70,8 @@ fn text(runs: &[Shown], file: Option<&Path>) -> String {
         if runs.len() > 1 {
             let _ = writeln!(text, "{}", run.name);
         }
+        let headline = advice::capital(run.advice.headline());
+        let _ = writeln!(text, "{}\n", wrapped(&plain(&format!("{headline}."))));
         let _ = writeln!(text, "{}", wrapped(&plain(&run.advice.paragraph())));
         let options = run.advice.options();
         if !options.is_empty() {

@@ -7,6 +7,7 @@ use tidegate_message::{Counter, Unit};
 use super::Shown;
 use super::markup::escape;
 use super::summary::{comparison, summary};
+use crate::advice::capital;
 use crate::recording::rows::OpenKind;
 use crate::recording::view::{Process, View};
 use crate::report::units::human;
@@ -44,7 +45,9 @@ pub fn advice(runs: &[Shown]) -> String {
         let _ = writeln!(text, "<p class=\"comparison\">{}</p>", escape(&said));
     }
     text += &side_by_side(runs, |run| {
-        let mut part = format!("<p class=\"said\">{}</p>\n", escape(&run.advice.paragraph()));
+        let headline = escape(&capital(run.advice.headline()));
+        let mut part = format!("<p class=\"headline\">{headline}</p>\n");
+        let _ = writeln!(part, "<p class=\"said\">{}</p>", escape(&run.advice.paragraph()));
         let options = run.advice.options();
         if !options.is_empty() {
             let options: Vec<String> =

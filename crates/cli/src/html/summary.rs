@@ -104,8 +104,9 @@ pub fn summary(runs: &[&View]) -> Vec<Line> {
         (deferred as f64, human(deferred, Unit::Count))
     });
     lines.number_unless_zero("longest want of receive memory", |run| longest(run, Counter::PressureNanoseconds));
+    lines.number_unless_zero("longest waiting of a process for messages", |run| longest(run, Counter::WaitNanoseconds));
     lines.number_unless_zero("all waiting of senders for receivers", |run| {
-        let waits = run.waits.iter().filter(|wait| wait.cause != WaitCause::Pull);
+        let waits = run.waits.iter().filter(|wait| wait.cause.is_of_sends() && wait.cause != WaitCause::Pull);
         let waited = waits.map(|wait| wait.waited_ns).fold(0, u64::saturating_add);
         (waited as f64, human(waited, Unit::Nanoseconds))
     });

@@ -81,6 +81,13 @@ pub const METRICS: &[Metric] = &[
         counters: &[Counter::DelayNanoseconds],
     },
     Metric {
+        id: "messages-awaited",
+        name: "waiting for messages",
+        about: "The share of time in which the application of a process polled in vain while something of its was open.",
+        kind: Kind::Waiting,
+        counters: &[Counter::WaitNanoseconds],
+    },
+    Metric {
         id: "memory",
         name: "receive memory",
         about: "What a process kept for its senders: the fixed part and messages that nobody had received yet.",

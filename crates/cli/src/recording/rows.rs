@@ -58,7 +58,7 @@ pub struct WaitRow {
 #[must_use]
 pub fn words(cause: WaitCause) -> &'static str {
     match cause {
-        WaitCause::Pull => "the receiver to pull a long message",
+        WaitCause::Pull => "a long message to be received",
         cause => cause.help(),
     }
 }

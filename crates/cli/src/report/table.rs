@@ -159,15 +159,16 @@ fn chunks(job: &Job, of: &dyn Fn(&Process) -> Option<Chunk>) -> String {
 
 /// What reached other hosts.
 fn network(job: &Job) -> String {
+    let chunks = || chunks(job, &|process| process.setup.chunk_between_hosts);
+    between_hosts(job).map_or_else(String::new, |hosts| format!(", {hosts}{}", chunks()))
+}
+
+/// How many hosts the job has, and what reaches them from each other; `None` where nothing was opened for that.
+pub fn between_hosts(job: &Job) -> Option<String> {
     let networks = distinct(job, &|process| process.setup.network.clone());
     let hosts = distinct(job, &|process| process.host.clone()).split('|').count();
-    match networks.as_str() {
-        "" => String::new(),
-        networks => {
-            let chunks = chunks(job, &|process| process.setup.chunk_between_hosts);
-            format!(", {hosts} {} by {networks}{chunks}", if hosts == 1 { "host" } else { "hosts" })
-        }
-    }
+    let noun = if hosts == 1 { "host" } else { "hosts" };
+    (!networks.is_empty()).then(|| format!("{hosts} {noun} by {networks}"))
 }
 
 /// One row per counter: the job, and how it spreads over the ranks.

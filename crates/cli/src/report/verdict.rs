@@ -11,7 +11,7 @@ use crate::advice::{self, Advice, Waiting, percent};
 use crate::quote::quote;
 use crate::recording::view::View;
 use crate::report::Job;
-use crate::report::table::{Form, who_ran};
+use crate::report::table::{Form, between_hosts, who_ran};
 use crate::report::units::human;
 
 /// Launches of one run that are told one by one.
@@ -131,6 +131,7 @@ pub fn text(
             // Where the job has failed, that nothing held it up is no news.
             lines.extend((!has_failed || !only.advice.is_calm()).then(|| only.headline().to_owned()));
             lines.push(who_ran(job, form));
+            lines.extend(between_hosts(job));
             lines.extend([only.waiting(), only.sends(), only.memory()].into_iter().flatten());
         }
         many => {
