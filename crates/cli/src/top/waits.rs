@@ -161,7 +161,12 @@ impl Job<'_> {
             let is_counted = waits.iter().any(is_of_pair);
             let uncounted = waits.iter_mut().find(|wait| is_of_pair(wait) && wait.receive.is_none());
             match uncounted {
-                Some(wait) => (wait.open_for, wait.receive) = (Some(receive.age), Some(words)),
+                Some(wait) => {
+                    // Without a look before, a row does not tell how much of its time was recent.
+                    let recent = if self.has_before { 0.0 } else { self.share(receive.age) };
+                    wait.share = wait.share.max(recent);
+                    (wait.open_for, wait.receive) = (Some(receive.age), Some(words));
+                }
                 None => waits.push(Wait {
                     waiter,
                     awaited,

@@ -108,7 +108,7 @@ impl ShmLink {
     pub(super) fn watch_run(&mut self) {
         let (now, looked) = (self.watch(), self.spin.look());
         if self.is_observed() {
-            let change = self.wait_meter.look(now, looked, !self.spin.may_linger());
+            let change = self.wait_meter.look(now, looked, !self.spin.may_linger(), clock::ran);
             self.note_wait_change(change);
         }
     }

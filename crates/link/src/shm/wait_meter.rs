@@ -6,8 +6,8 @@
 //! for that. So waits of some microseconds are not seen, and a message for which nothing waits costs nothing.
 //!
 //! Many a program polls and computes in turns. Its polls are far apart, and no wait. But so are those of a process that
-//! has lost its processor while it waited. The polls before tell them apart: a process that waits polls often, and is
-//! seldom interrupted.
+//! has lost its processor while it waited. The time of its processor tells them apart: the system is asked for it at
+//! polls that are far apart, and once before.
 
 use super::spin::Looked;
 use std::time::Duration;
@@ -15,10 +15,14 @@ use tidegate_flow::Instant;
 
 /// Polls of a program that does nothing else are closer than this, each to the next.
 const CLOSE: Duration = Duration::from_micros(20);
-/// So many looks at close polls before a pause show that the process waits, and was interrupted.
-const CLOSE_BEFORE_PAUSE: u32 = 8;
-/// A pause that is longer is none for want of a processor.
-const PAUSE_MOST: Duration = Duration::from_millis(50);
+/// After so many looks at close polls the system is asked how long the thread has run.
+const LOOKS_BEFORE_ASKED: u32 = 8;
+/// In a pause for want of a processor the thread has run for less than this part of it.
+const RUN_MOST: u32 = 4;
+/// A pause that is longer is none for want of a processor; the second holds where it is not known how long the thread
+/// has run, and processors are shared.
+const PAUSE_MOST: Duration = Duration::from_secs(1);
+const PAUSE_MOST_UNKNOWN: Duration = Duration::from_millis(50);
 
 /// The application has begun to poll in vain, or has ended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +41,11 @@ pub(super) struct WaitMeter {
     /// Empty polls before the first look of this run.
     polls_before: u32,
     is_waiting: bool,
-    /// Looks at close polls since the last pause.
+    /// Looks at close polls since the run began or the last pause.
     close: u32,
+    /// How long the thread had run when the system was asked last in this run, and how long it has polled since.
+    ran: Option<Duration>,
+    polled: Duration,
     /// The thread sleeps until something comes.
     sleeps: bool,
 }
@@ -46,9 +53,19 @@ pub(super) struct WaitMeter {
 impl WaitMeter {
     /// A look at a run of empty polls. `shares`: whether processes known to us share processors, so that a poll that
     /// comes late shows nothing.
-    pub(super) fn look(&mut self, now: Instant, looked: Looked, shares: bool) -> Option<WaitChange> {
+    /// `ran` tells how long the thread has run.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        looked: Looked,
+        shares: bool,
+        ran: impl FnOnce() -> Duration,
+    ) -> Option<WaitChange> {
         let pause = now.since(self.last);
-        let goes_on = !looked.is_first && self.is_wait(pause, looked.polls, shares);
+        if looked.is_first {
+            (self.ran, self.close) = (None, 0);
+        }
+        let goes_on = !looked.is_first && self.is_wait(pause, looked.polls, shares, ran);
         let before = std::mem::replace(&mut self.last, now);
         if !goes_on {
             self.polls_before = if looked.is_first { looked.polls } else { 0 };
@@ -67,25 +84,44 @@ impl WaitMeter {
     }
 
     /// Something has come, or the endpoint closes.
-    pub(super) fn end(&mut self, now: Instant, looked: Looked, shares: bool) -> Option<WaitChange> {
+    pub(super) fn end(
+        &mut self,
+        now: Instant,
+        looked: Looked,
+        shares: bool,
+        ran: impl FnOnce() -> Duration,
+    ) -> Option<WaitChange> {
         if !std::mem::take(&mut self.is_waiting) {
             return None;
         }
-        let goes_on = self.is_wait(now.since(self.last), looked.polls, shares);
+        let goes_on = self.is_wait(now.since(self.last), looked.polls, shares, ran);
         Some(WaitChange::Ends(if goes_on { now } else { self.last }))
     }
 
     /// Whether a run of polls has gone on waiting since the last look.
-    fn is_wait(&mut self, pause: Duration, polls: u32, shares: bool) -> bool {
+    fn is_wait(&mut self, pause: Duration, polls: u32, shares: bool, ran: impl FnOnce() -> Duration) -> bool {
         if std::mem::take(&mut self.sleeps) {
+            self.ran = None;
             return true;
         }
         if pause <= CLOSE * polls.max(1) {
             self.close = self.close.saturating_add(1);
+            self.polled += pause;
+            if self.ran.is_none() && self.close >= LOOKS_BEFORE_ASKED {
+                (self.ran, self.polled) = (Some(ran()), Duration::ZERO);
+            }
             return true;
         }
-        let close = std::mem::take(&mut self.close);
-        pause <= PAUSE_MOST && (shares || close >= CLOSE_BEFORE_PAUSE)
+        let now = ran();
+        let before = self.ran.replace(now);
+        let polled = std::mem::take(&mut self.polled);
+        match before {
+            Some(before) => {
+                let computed = now.saturating_sub(before).saturating_sub(polled);
+                pause <= PAUSE_MOST && computed * RUN_MOST <= pause
+            }
+            None => pause <= PAUSE_MOST_UNKNOWN && shares,
+        }
     }
 
     /// The thread is about to sleep until something comes.
@@ -122,90 +158,107 @@ mod tests {
         Looked { polls, is_first: false }
     }
 
+    /// A meter with clocks.
+    #[derive(Default)]
+    struct Watched {
+        meter: WaitMeter,
+        now: u64,
+        ran: u64,
+        shares: bool,
+    }
+
+    impl Watched {
+        /// A look after a pause, during which the thread ran for a part of it, all in microseconds.
+        fn look(&mut self, pause: u64, ran: u64, looked: Looked) -> Option<WaitChange> {
+            self.now += pause;
+            self.ran += ran;
+            self.meter.look(at(self.now), looked, self.shares, || Duration::from_micros(self.ran))
+        }
+
+        fn end(&mut self, pause: u64, ran: u64, polls: u32) -> Option<WaitChange> {
+            self.now += pause;
+            self.ran += ran;
+            self.meter.end(at(self.now), later(polls), self.shares, || Duration::from_micros(self.ran))
+        }
+    }
+
     #[test]
     fn a_run_of_empty_polls_is_a_wait_from_before_its_first_look_until_something_comes() {
-        let mut meter = WaitMeter::default();
-        let mut look = |now, looked| meter.look(at(now), looked, false);
-        assert_eq!(look(1_000, first(64)), None);
-        assert_eq!(look(1_006, later(64)), Some(WaitChange::Begins(at(994))));
-        assert_eq!((look(1_012, later(64)), look(1_500, later(64))), (None, None));
-        assert_eq!(meter.end(at(1_503), later(20), false), Some(WaitChange::Ends(at(1_503))));
-        assert_eq!(meter.end(at(1_504), later(1), false), None);
-        let mut look = |now, looked| meter.look(at(now), looked, false);
-        assert_eq!((look(9_000, first(64)), look(9_001, later(1))), (None, Some(WaitChange::Begins(at(8_998)))));
+        let mut watched = Watched::default();
+        assert_eq!(watched.look(1_000, 1_000, first(64)), None);
+        assert_eq!(watched.look(6, 6, later(64)), Some(WaitChange::Begins(at(994))));
+        assert_eq!((watched.look(6, 6, later(64)), watched.look(488, 488, later(64))), (None, None));
+        assert_eq!(watched.end(3, 3, 20), Some(WaitChange::Ends(at(1_503))));
+        assert_eq!(watched.end(1, 1, 1), None);
+        assert_eq!(watched.look(7_496, 7_000, first(64)), None);
+        assert_eq!(watched.look(1, 1, later(1)), Some(WaitChange::Begins(at(8_998))));
     }
 
     #[test]
     fn a_run_that_is_looked_at_once_is_none_and_one_with_nothing_open_begins_later() {
-        let mut meter = WaitMeter::default();
-        for run in 1..9 {
-            assert_eq!(meter.look(at(run * 100), first(64), false), None);
-            assert_eq!(meter.end(at(run * 100 + 1), later(9), false), None);
+        let mut watched = Watched::default();
+        for _ in 1..9 {
+            assert_eq!((watched.look(99, 99, first(64)), watched.end(1, 1, 9)), (None, None));
         }
-        assert_eq!(meter.look(at(2_000), first(64), false), None);
-        assert_eq!(meter.look(at(2_010), later(64), false), Some(WaitChange::Begins(at(1_990))));
-        meter.take_back();
-        assert_eq!(meter.look(at(2_020), later(64), false), Some(WaitChange::Begins(at(2_010))));
+        assert_eq!(watched.look(1_200, 9, first(64)), None);
+        assert_eq!(watched.look(10, 10, later(64)), Some(WaitChange::Begins(at(1_990))));
+        watched.meter.take_back();
+        assert_eq!(watched.look(10, 10, later(64)), Some(WaitChange::Begins(at(2_010))));
     }
 
     #[test]
     fn a_program_that_computes_between_its_polls_does_not_wait() {
-        let mut meter = WaitMeter::default();
-        let mut now = 0;
-        for poll in 0..100 {
-            now += 1_000;
-            assert_eq!(meter.look(at(now), Looked { polls: 1, is_first: poll == 0 }, false), None, "{poll}");
-        }
-        // Two polls in each turn, as an MPI makes them, are no wait of any length.
-        let mut changes = Vec::new();
-        for _ in 0..50 {
-            for pause in [1_000, 1] {
-                now += pause;
-                changes.extend(meter.look(at(now), later(1), false));
+        for shares in [false, true] {
+            let mut watched = Watched { shares, ..Watched::default() };
+            assert_eq!(watched.look(1_000, 1_000, first(1)), None);
+            // Of the first pause nothing is known; where processors are shared it may have been one for want of them.
+            assert_eq!(watched.look(1_000, 1_000, later(1)).is_some(), shares);
+            let _ = watched.look(1_000, 1_000, later(1));
+            assert!((0..100).all(|_| watched.look(1_000, 1_000, later(1)).is_none()));
+            // Two polls in each turn, as an MPI makes them, are no wait of any length.
+            let mut waited = 0;
+            let mut since = None;
+            for _ in 0..50 {
+                for pause in [1_000, 1] {
+                    match watched.look(pause, pause, later(1)) {
+                        Some(WaitChange::Begins(begun)) => since = Some(begun),
+                        Some(WaitChange::Ends(until)) => waited += until.since(since.take().unwrap()).as_micros(),
+                        None => {}
+                    }
+                }
             }
+            assert!(waited <= 50 * 2, "{waited} of 50,000");
         }
-        let sums: u64 = changes
-            .chunks(2)
-            .map(|pair| match pair {
-                [WaitChange::Begins(since), WaitChange::Ends(until)] => until.since(*since).as_nanos() as u64,
-                _ => 0,
-            })
-            .sum();
-        assert!(sums <= 50 * 2_000, "{sums}");
     }
 
     #[test]
-    fn a_process_that_is_interrupted_while_it_waits_goes_on_waiting() {
-        let mut meter = WaitMeter::default();
-        let mut now = 0;
-        let mut look = |pause: u64, looked, shares| {
-            now += pause;
-            meter.look(at(now), looked, shares)
-        };
-        assert_eq!(look(100, first(64), false), None);
-        let begun = look(3, later(64), false);
-        assert!(matches!(begun, Some(WaitChange::Begins(_))));
-        assert!((0..10).all(|_| look(1, later(1), false).is_none()));
-        assert_eq!(look(8_000, later(1), false), None, "another process had the processor");
-        assert_eq!(look(8_000, later(1), false), Some(WaitChange::Ends(at(8_113))), "twice in a row: it computes");
-        // Where processors are shared each poll may be late.
-        assert_eq!(look(8_000, later(1), true).map(|change| matches!(change, WaitChange::Begins(_))), Some(true));
-        assert!((0..10).all(|_| look(8_000, later(1), true).is_none()));
-        assert!(matches!(look(80_000, later(1), true), Some(WaitChange::Ends(_))), "nothing takes it for so long");
-        assert!(matches!(look(1, later(1), true), Some(WaitChange::Begins(_))));
-        assert_eq!(meter.end(at(10_000_000), later(1), true), Some(WaitChange::Ends(at(now))), "it was away");
+    fn a_process_that_has_no_processor_while_it_waits_goes_on_waiting() {
+        let mut watched = Watched::default();
+        assert_eq!(watched.look(100, 100, first(64)), None);
+        assert!(matches!(watched.look(3, 3, later(64)), Some(WaitChange::Begins(_))));
+        assert!((0..10).all(|_| watched.look(1, 1, later(1)).is_none()));
+        assert!((0..3).all(|_| watched.look(80_000, 5, later(1)).is_none()), "others had it");
+        assert_eq!(watched.end(70_000, 9, 1), Some(WaitChange::Ends(at(310_113))), "until something came");
+        assert_eq!(watched.look(3, 3, first(64)), None);
+        assert!(matches!(watched.look(3, 3, later(64)), Some(WaitChange::Begins(_))));
+        assert!((0..10).all(|_| watched.look(1, 1, later(1)).is_none()));
+        assert_eq!(watched.look(8_000, 7_000, later(1)), Some(WaitChange::Ends(at(310_129))), "it has computed");
+        assert!(matches!(watched.look(9_000, 0, later(1)), Some(WaitChange::Begins(_))));
+        assert!(matches!(watched.look(2_000_000, 0, later(1)), Some(WaitChange::Ends(_))), "nothing takes so long");
     }
 
     #[test]
     fn a_thread_that_sleeps_waits_until_it_is_woken() {
-        let mut meter = WaitMeter::default();
-        assert_eq!(meter.look(at(10), first(64), false), None);
-        assert_eq!(meter.fall_asleep(at(12)), Some(WaitChange::Begins(at(12))));
-        meter.wake_up(at(500_000));
-        assert_eq!(meter.end(at(500_003), later(1), false), Some(WaitChange::Ends(at(500_003))));
+        let mut watched = Watched::default();
+        assert_eq!(watched.look(10, 10, first(64)), None);
+        assert_eq!(watched.meter.fall_asleep(at(12)), Some(WaitChange::Begins(at(12))));
+        watched.meter.wake_up(at(5_000_000));
+        watched.now = 5_000_000;
+        assert_eq!(watched.end(3, 3, 1), Some(WaitChange::Ends(at(5_000_003))));
         // Woken for nothing, it goes on.
-        assert_eq!(meter.fall_asleep(at(700_000)), Some(WaitChange::Begins(at(700_000))));
-        meter.wake_up(at(900_000));
-        assert_eq!(meter.look(at(900_005), later(1), false), None);
+        assert_eq!(watched.meter.fall_asleep(at(7_000_000)), Some(WaitChange::Begins(at(7_000_000))));
+        watched.meter.wake_up(at(9_000_000));
+        watched.now = 9_000_000;
+        assert_eq!(watched.look(5, 5, later(1)), None);
     }
 }
