@@ -76,7 +76,7 @@ pub struct PlanArguments {
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = share)]
     pub overhead: f64,
 
-    /// Schemes, with commas between [default: all but none]
+    /// Schemes, with commas between; all others of `run` are possible too [default: dynamic,static,speculative]
     #[arg(long, value_name = "SCHEME,…", value_delimiter = ',', value_parser = offered_scheme(), hide_possible_values = true)]
     pub schemes: Vec<SchemeName>,
 
@@ -106,7 +106,7 @@ pub struct PlanArguments {
     pub peers: Option<u64>,
 
     /// Run every setting with N seeds and take the median time: a seed decides when the system interrupts processes
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = |text: &str| whole_number(text, 1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole_number(text, 1..=100))]
     pub seeds: u64,
 
     #[command(flatten)]
@@ -125,15 +125,7 @@ pub struct PlanArguments {
 impl PlanArguments {
     /// The schemes, those first that are preferred where memories are alike.
     pub fn schemes(&self) -> Vec<SchemeName> {
-        const USUAL: [SchemeName; 7] = [
-            SchemeName::Dynamic,
-            SchemeName::Static,
-            SchemeName::Speculative,
-            SchemeName::Preposted,
-            SchemeName::Growing,
-            SchemeName::SharedWindow,
-            SchemeName::Rnr,
-        ];
+        const USUAL: [SchemeName; 3] = [SchemeName::Dynamic, SchemeName::Static, SchemeName::Speculative];
         let mut chosen = if self.schemes.is_empty() { USUAL.to_vec() } else { Vec::new() };
         for scheme in &self.schemes {
             if !chosen.contains(scheme) {

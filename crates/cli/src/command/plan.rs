@@ -1,17 +1,16 @@
 //! `tidegate plan`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 
 use tidegate_flow::SchemeName;
 use tidegate_link::log::print_line;
-use tidegate_sim::{FlowChoice, NoStore, RunStore, SimulationConfig, Time};
+use tidegate_sim::{NoStore, RunStore, SimulationConfig, Time};
 
 use crate::arguments::PlanArguments;
 use crate::failure::Failure;
 use crate::plan::machine::Machine;
-use crate::plan::runs::{Outcomes, Permits, Runs};
-use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, longer_than, scale};
+use crate::plan::runs::{Permits, Runs, Tally};
+use crate::plan::{Aim, Expected, Findings, Margin, Program, Wish, longer_than, scale, search};
 use crate::progress::Bar;
 use crate::sharing::Sharing;
 use tidegate_sim::goal;
@@ -43,10 +42,12 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     }
     let config = machine.of_ranks(ranks, peers)?;
     check_interruptions(&program, &config)?;
+    let (long_messages, largest_eager) = longer_than(&program.trace, config.eager_bytes);
     let wish = Wish {
         overhead: arguments.overhead,
         slots: arguments.slots.iter().map(|slots| *slots as u32).collect(),
         buffers: arguments.buffers.iter().map(|buffers| *buffers as u32).collect(),
+        margin: Margin::new(&config, largest_eager),
     };
     let schemes = arguments.schemes();
     let bar = Bar::new("plan");
@@ -55,8 +56,16 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     let permits = Permits::new(Sharing::jobs(sharing.as_ref(), arguments.jobs));
     let seeds = arguments.seeds as u32;
     let (trace, fingerprint) = (&program.trace, program.fingerprint.as_str());
-    let runs = Runs { trace, fingerprint, seeds, store, bar: &bar, permits: &permits, missing: None };
-    let find = |runs: &Runs<'_>, schemes: &[SchemeName]| search(runs, &config, schemes, &wish, arguments.all);
+    let tally = Tally::default();
+    let runs = Runs { trace, fingerprint, seeds, store, bar: &bar, permits: &permits, missing: None, tally: &tally };
+    let aim = if arguments.all { Aim::EveryAmount } else { Aim::Recommendation };
+    // Of tasks that share the runs, the first one says it.
+    let is_silent = sharing.as_ref().is_some_and(|sharing| sharing.part.helps() && !sharing.part.waits_for_all());
+    let find = |runs: &Runs<'_>, schemes: &[SchemeName]| {
+        let announce = |expected: Expected| announce(&bar, expected, schemes, seeds, arguments.sharing.out.is_some());
+        let say: &dyn Fn(Expected) = if is_silent || runs.missing.is_some() { &|_| () } else { &announce };
+        search(runs, &config, schemes, &wish, aim, say)
+    };
     let found = match &sharing {
         Some(sharing) => find_part(sharing, &runs, &schemes, find),
         None => find(&runs, &schemes).map(Some),
@@ -68,7 +77,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
         trace: arguments.trace.display().to_string(),
         ranks,
         messages: program.trace.messages(),
-        long_messages: longer_than(&program.trace, config.eager_bytes),
+        long_messages,
         pattern,
         machine_name: &machine.name,
         machine: &config,
@@ -84,6 +93,14 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
         false => super::print(findings.text().as_bytes())?,
     }
     Ok(0)
+}
+
+/// Says how long it will take, before it begins.
+fn announce(bar: &Bar, expected: Expected, schemes: &[SchemeName], seeds: u32, are_kept: bool) {
+    let names = schemes.iter().map(|scheme| scheme.name()).collect::<Vec<_>>().join(", ");
+    let seeds = if seeds == 1 { "one seed".to_owned() } else { format!("{seeds} seeds") };
+    let kept = if are_kept { "; those that are kept from before are not done again" } else { "" };
+    bar.suspend(|| print_line(&format!("plan: {expected} ({names}; {seeds}){kept}")));
 }
 
 /// The findings of all parts together. `None`: this part does not show them, or runs of others are missing; it says so.
@@ -135,35 +152,4 @@ fn check_interruptions(program: &Program, config: &SimulationConfig) -> Result<(
          ([machine] noise_interval, now {} us)",
         interval.microseconds()
     )))
-}
-
-/// All schemes at the same time; each waits for its own runs one after the other.
-fn search(
-    runs: &Runs<'_>,
-    machine: &SimulationConfig,
-    schemes: &[SchemeName],
-    wish: &Wish,
-    is_all: bool,
-) -> Result<(Outcomes, Vec<Choice>), String> {
-    let unlimited = SimulationConfig { flow: FlowChoice::Unlimited, receive_memory: None, ..machine.clone() };
-    let ample = runs.measure(&unlimited).map_err(|error| format!("with ample memory, a run failed: {error}"))?;
-    let seeds = runs.seeds as usize;
-    runs.bar.expect(schemes.len() * TRIALS_MOST * seeds);
-    let choices: Result<Vec<Vec<Choice>>, String> = thread::scope(|scope| {
-        let one = |scheme: SchemeName| {
-            let choices = match is_all {
-                true => each(runs, machine, &ample, scheme, wish),
-                false => choose(runs, machine, &ample, scheme, wish).map(|choice| vec![choice]),
-            };
-            // Those that were run have been expected by themselves.
-            runs.bar.forget(TRIALS_MOST * seeds);
-            choices
-        };
-        let under_way: Vec<_> = schemes.iter().map(|&scheme| scope.spawn(move || one(scheme))).collect();
-        under_way
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    Ok((ample, choices?.concat()))
 }

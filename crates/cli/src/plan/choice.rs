@@ -1,14 +1,18 @@
-//! The least memory of one scheme with which a trace takes hardly longer than with ample memory.
+//! The memory of one scheme with which a trace takes hardly longer than with ample memory.
 //!
-//! Two searches, one after the other: the fewest slots or buffers without a bound on memory, then, with those, the
-//! least room for unexpected messages. Few slots and little room hold different messages up, so a setting with more
-//! slots would hardly do with less room; it is not tried.
+//! Two searches, one after the other. The first looks for the fewest slots or buffers without a bound on memory; then,
+//! with the slots that are recommended, which are more ([`Margin`]), the second looks for the least room for unexpected
+//! messages. (With the fewest slots themselves a flood may need all the room there is, since senders that wait for
+//! credits are late with everything.) What is recommended has a margin of room too, and is run before it is.
+
+use std::collections::HashMap;
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::{SimulationConfig, SimulationError, Time};
+use tidegate_sim::{SimulationConfig, SimulationError};
 
-use super::runs::{Outcomes, Overhead, Runs};
-use super::search::{Found, least};
+use super::margin::Margin;
+use super::runs::{Limit, Outcomes, Overhead, Runs};
+use super::halving::{Found, TRIES_MOST, least};
 use super::setting::{Knob, Setting};
 
 /// A setting that was found, and what came of it.
@@ -22,21 +26,32 @@ pub struct Chosen {
     pub overhead: Overhead,
 }
 
+/// The least that was found enough, without any margin.
+#[derive(Clone, Copy, Debug)]
+pub struct Least {
+    /// The fewest slots or buffers, without a bound on memory.
+    pub amount: Setting,
+    /// The least memory, with the slots or buffers that are recommended.
+    pub memory: Setting,
+}
+
 /// What came of the searches for one scheme.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The scheme.
     pub scheme: SchemeName,
-    /// The least setting that is enough; if none is, the largest that was tried.
+    /// The setting that is recommended of this scheme; if nothing is enough, the largest that was tried.
     pub chosen: Chosen,
     /// Whether it is enough.
     pub is_enough: bool,
+    /// What was found enough without a margin; `None`: nothing, or it was not searched for.
+    pub least: Option<Least>,
     /// Settings that were run.
     pub tried: usize,
     /// Those of them with which ranks wait for each other for ever.
     pub hung: usize,
-    /// Where more was worse, in words.
-    pub inversions: Vec<String>,
+    /// Where a smaller setting was enough and a larger one was not: both.
+    pub inversions: Vec<(Setting, Setting)>,
 }
 
 /// What is searched for.
@@ -48,49 +63,140 @@ pub struct Wish {
     pub slots: Vec<u32>,
     /// And of buffers.
     pub buffers: Vec<u32>,
+    /// What is recommended beyond the least.
+    pub margin: Margin,
 }
 
-/// A run is ended once it takes so many times what it may.
-const PATIENCE: u64 = 3;
+/// The run with the most of something is ended once it takes so many times what it may. It is shown where nothing is
+/// enough, so that users see how far they are from it; of all others it only counts whether they are.
+const PATIENCE: f64 = 3.0;
 
-/// Settings that a search runs at most, for a bar that shows how many are left.
-pub const TRIALS_MOST: usize = 22;
+/// Where no room is enough with the slots that are recommended, so many times more of them are tried.
+const MORE_AMOUNTS: usize = 2;
+/// Where the recommended room is not enough, though less was, so many steps more of it are tried before all of it.
+const MORE_ROOM: usize = 2;
+
+/// Settings that a search runs, as a rule at most: for an estimate, and for a bar that shows how many are left.
+pub const TRIALS_MOST: usize = 2 * TRIES_MOST + 1;
 
 struct Search<'a> {
     runs: &'a Runs<'a>,
     machine: SimulationConfig,
     ample: &'a Outcomes,
     overhead: f64,
-    tried: usize,
+    /// Settings that the bar expects of this search and that were not run yet. Each run is expected by itself too.
+    expected: usize,
+    /// What was run, and what came of it.
+    known: HashMap<Setting, Chosen>,
     hung: usize,
+    inversions: Vec<(Setting, Setting)>,
 }
 
-impl Search<'_> {
-    fn run(&mut self, setting: Setting) -> Result<Chosen, SimulationError> {
-        self.tried += 1;
-        let outcomes = self.runs.try_out(&setting.on(&self.machine)?)?;
+impl<'a> Search<'a> {
+    fn new(
+        runs: &'a Runs<'a>,
+        machine: &SimulationConfig,
+        ample: &'a Outcomes,
+        overhead: f64,
+        expected: usize,
+    ) -> Self {
+        let (machine, known, inversions) = (machine.clone(), HashMap::new(), Vec::new());
+        Search { runs, machine, ample, overhead, expected, known, hung: 0, inversions }
+    }
+
+    /// So many settings fewer will be run.
+    fn forget(&mut self, settings: usize) {
+        let fewer = settings.min(self.expected);
+        self.expected -= fewer;
+        self.runs.bar.forget(fewer * self.runs.seeds as usize);
+    }
+
+    /// Runs a setting, unless it was run before. It is ended once it takes `times` what it may; `None`: never.
+    fn run(&mut self, setting: Setting, times: Option<f64>) -> Result<Chosen, SimulationError> {
+        if let Some(known) = self.known.get(&setting) {
+            return Ok(known.clone());
+        }
+        self.forget(1);
+        let limit = times.map(|times| Limit { ample: self.ample, times: times * (1.0 + self.overhead) });
+        let outcomes = self.runs.try_out(&setting.on(&self.machine)?, limit)?;
         self.hung += usize::from(outcomes.hangs());
         let overhead = outcomes.overhead(self.ample);
-        Ok(Chosen { setting, outcomes, overhead })
+        let chosen = Chosen { setting, outcomes, overhead };
+        self.known.insert(setting, chosen.clone());
+        Ok(chosen)
     }
 
     fn accepts(&self, chosen: &Chosen) -> bool {
-        !chosen.outcomes.was_cut() && !chosen.outcomes.hangs() && chosen.overhead.median() <= self.overhead
+        !chosen.outcomes.hangs() && chosen.overhead.median() <= self.overhead
     }
 
-    /// The least of these settings that is enough, and the largest one if none is.
-    fn least(&mut self, settings: &[Setting]) -> Result<(Chosen, bool, Found), SimulationError> {
-        let mut all: Vec<(usize, Chosen)> = Vec::new();
+    /// The least of these settings that is enough. The largest one is run for longer, to be shown if none is.
+    fn least(&mut self, settings: &[Setting]) -> Result<Found, SimulationError> {
         let found = least(settings.len(), |at| {
-            let chosen = self.run(settings[at])?;
-            let enough = self.accepts(&chosen);
-            all.push((at, chosen));
-            Ok::<_, SimulationError>(enough)
+            let times = if at + 1 == settings.len() { PATIENCE } else { 1.0 };
+            let chosen = self.run(settings[at], Some(times))?;
+            Ok::<_, SimulationError>(self.accepts(&chosen))
         })?;
-        let wanted = found.least.unwrap_or(settings.len() - 1);
-        let (_, chosen) = all.into_iter().find(|(at, _)| *at == wanted).expect("it was run");
-        Ok((chosen, found.least.is_some(), found))
+        self.inversions.extend(found.inversion.map(|(small, large)| (settings[small], settings[large])));
+        Ok(found)
     }
+
+    /// What is tried of room, with the slots or buffers of a setting.
+    fn rooms(&self, of: Setting) -> Vec<Setting> {
+        let all = rooms(&self.machine).map(|room| Setting { room: Some(room), ..of });
+        all.filter(|setting| setting.on(&self.machine).is_ok()).collect()
+    }
+
+    /// The first of these settings from `at` on that is enough, the last one of which is known to be. At most a few are
+    /// tried in between.
+    fn first_enough(&mut self, settings: &[Setting], at: usize) -> Result<Chosen, SimulationError> {
+        let last = settings.len() - 1;
+        for &setting in settings[at..last].iter().take(1 + MORE_ROOM) {
+            let chosen = self.run(setting, Some(1.0))?;
+            if self.accepts(&chosen) {
+                return Ok(chosen);
+            }
+        }
+        self.run(settings[last], Some(PATIENCE))
+    }
+
+    /// The setting to recommend, given how many slots or buffers are enough without a bound on memory.
+    fn bounded(&mut self, amounts: &[Setting], fewest: usize, margin: &Margin) -> Result<Choice, SimulationError> {
+        let scheme = amounts[fewest].scheme;
+        let mut at = with_margin(amounts, amounts[fewest].amount, margin);
+        let mut more = MORE_AMOUNTS;
+        loop {
+            let rooms = self.rooms(amounts[at]);
+            let found = self.least(&rooms)?;
+            let Some(enough) = found.least else {
+                let next = with_margin(amounts, amounts[at].amount, margin);
+                if more > 0 && next > at {
+                    (at, more) = (next, more - 1);
+                    continue;
+                }
+                let chosen = self.run(rooms[rooms.len() - 1], Some(PATIENCE))?;
+                return Ok(self.outcome(scheme, chosen, None));
+            };
+            let wanted = rooms[enough].room.map_or(0, |room| margin.room(room));
+            let from = rooms.iter().position(|setting| setting.room >= Some(wanted)).unwrap_or(rooms.len() - 1);
+            let chosen = self.first_enough(&rooms, from)?;
+            let least = Least { amount: amounts[fewest], memory: rooms[enough] };
+            return Ok(self.outcome(scheme, chosen, Some(least)));
+        }
+    }
+
+    fn outcome(&mut self, scheme: SchemeName, chosen: Chosen, least: Option<Least>) -> Choice {
+        self.forget(self.expected);
+        let is_enough = self.accepts(&chosen);
+        let (tried, hung) = (self.known.len(), self.hung);
+        Choice { scheme, chosen, is_enough, least, tried, hung, inversions: std::mem::take(&mut self.inversions) }
+    }
+}
+
+/// The first of these amounts that has the margin over so many; the largest, if none has.
+fn with_margin(amounts: &[Setting], least: u32, margin: &Margin) -> usize {
+    let wanted = margin.amount(Knob::of(amounts[0].scheme), least);
+    amounts.iter().position(|setting| setting.amount >= wanted).unwrap_or(amounts.len() - 1)
 }
 
 /// Finds it.
@@ -104,38 +210,24 @@ pub fn choose(
     scheme: SchemeName,
     wish: &Wish,
 ) -> Result<Choice, String> {
-    let slowest = ample.time().mean() * (1.0 + wish.overhead);
-    let time_most = Time((slowest * 1e6) as u64 * PATIENCE);
-    let machine = SimulationConfig { time_most, ..machine.clone() };
-    let mut search = Search { runs, machine, ample, overhead: wish.overhead, tried: 0, hung: 0 };
+    let mut search = Search::new(runs, machine, ample, wish.overhead, TRIALS_MOST);
     let failed = |error: SimulationError| format!("{scheme}: a run failed: {error}");
-    let mut found = None;
+    let mut largest = None;
     for &first in Knob::of(scheme).beginnings() {
-        let amounts = match amounts(&search.machine, scheme, first, wish) {
+        let amounts = match amounts(&search.machine, scheme, first, wish, Knob::ladder) {
             // None that the user allows is as large.
-            Err(_) if found.is_some() => break,
+            Err(_) if largest.is_some() => break,
             amounts => amounts?,
         };
-        let (chosen, is_enough, by_amount) = search.least(&amounts).map_err(failed)?;
-        let inversions: Vec<String> = by_amount.inversion.map(|pair| inversion(&amounts, pair)).into_iter().collect();
-        found = Some((chosen, is_enough, inversions));
-        if is_enough {
-            break;
+        let found = search.least(&amounts).map_err(failed)?;
+        if let Some(fewest) = found.least {
+            return search.bounded(&amounts, fewest, &wish.margin).map_err(failed);
         }
+        largest = amounts.last().copied();
     }
-    let (chosen, is_enough, mut inversions) = found.expect("there is a beginning");
-    if !is_enough {
-        let Search { tried, hung, .. } = search;
-        return Ok(Choice { scheme, chosen, is_enough, tried, hung, inversions });
-    }
-    let rooms: Vec<Setting> = rooms(&search.machine)
-        .map(|room| Setting { room: Some(room), ..chosen.setting })
-        .filter(|setting| setting.on(&search.machine).is_ok())
-        .collect();
-    let (bounded, is_enough, by_room) = search.least(&rooms).map_err(failed)?;
-    inversions.extend(by_room.inversion.map(|pair| inversion(&rooms, pair)));
-    let Search { tried, hung, .. } = search;
-    Ok(Choice { scheme, chosen: bounded, is_enough, tried, hung, inversions })
+    let largest = largest.expect("there is a beginning");
+    let chosen = search.run(largest, Some(PATIENCE)).map_err(failed)?;
+    Ok(search.outcome(scheme, chosen, None))
 }
 
 /// What comes of every amount of a scheme, without a bound on memory.
@@ -149,22 +241,33 @@ pub fn each(
     scheme: SchemeName,
     wish: &Wish,
 ) -> Result<Vec<Choice>, String> {
-    let mut search = Search { runs, machine: machine.clone(), ample, overhead: wish.overhead, tried: 0, hung: 0 };
     let one = |setting: &Setting| {
-        let chosen = search.run(*setting).map_err(|error| format!("{scheme}: a run failed: {error}"))?;
-        let is_enough = search.accepts(&chosen);
-        let hung = usize::from(chosen.outcomes.hangs());
-        Ok(Choice { scheme, chosen, is_enough, tried: 1, hung, inversions: Vec::new() })
+        let mut search = Search::new(runs, machine, ample, wish.overhead, 1);
+        let chosen = search.run(*setting, None).map_err(|error| format!("{scheme}: a run failed: {error}"))?;
+        Ok(search.outcome(scheme, chosen, None))
     };
-    let first = Knob::of(scheme).beginnings()[0];
-    amounts(machine, scheme, first, wish)?.iter().map(one).collect()
+    all_amounts(machine, scheme, wish)?.iter().map(one).collect()
+}
+
+/// All amounts of a scheme, of which [`each`] runs every one.
+///
+/// # Errors
+/// If none of them is legal; the text says why.
+pub fn all_amounts(machine: &SimulationConfig, scheme: SchemeName, wish: &Wish) -> Result<Vec<Setting>, String> {
+    amounts(machine, scheme, Knob::of(scheme).beginnings()[0], wish, Knob::usual)
 }
 
 /// What is tried of slots or buffers: what flow control accepts of it.
-fn amounts(machine: &SimulationConfig, scheme: SchemeName, first: u32, wish: &Wish) -> Result<Vec<Setting>, String> {
+fn amounts(
+    machine: &SimulationConfig,
+    scheme: SchemeName,
+    first: u32,
+    wish: &Wish,
+    usual: fn(Knob) -> Vec<u32>,
+) -> Result<Vec<Setting>, String> {
     let knob = Knob::of(scheme);
     let given = if knob == Knob::Slots { &wish.slots } else { &wish.buffers };
-    let mut wanted = if given.is_empty() { knob.usual().to_vec() } else { given.clone() };
+    let mut wanted = if given.is_empty() { usual(knob) } else { given.clone() };
     wanted.sort_unstable();
     wanted.dedup();
     let mut all = wanted.iter().map(|&amount| Setting { scheme, amount, first, room: None });
@@ -184,15 +287,6 @@ fn rooms(machine: &SimulationConfig) -> impl Iterator<Item = usize> {
     const DEFAULT: usize = 64 << 20;
     let peers = (machine.size() - 1 + machine.spare_peers).max(1) as usize;
     let most = DEFAULT.max(peers << 20);
-    let steps = (7..40).flat_map(|power| [1_usize << power, 3 << (power - 1)]);
+    let steps = (8..40).map(|power| 1_usize << power);
     std::iter::once(0).chain(steps.map(move |each| each * peers).take_while(move |room| *room < most)).chain([most])
-}
-
-/// Two settings of which the larger is not enough and the smaller is, in words.
-fn inversion(settings: &[Setting], (small, large): (usize, usize)) -> String {
-    let words = |at: usize| match settings[at].room {
-        None => settings[at].in_words(),
-        Some(room) => format!("{} KiB of room", room.div_ceil(1024)),
-    };
-    format!("{} are enough and {} are not", words(small), words(large))
 }

@@ -7,24 +7,33 @@
 //! * `machine.rs`: the machine that it is replayed on;
 //! * `scale/`: the same program for more ranks;
 //! * `setting.rs`: a scheme, slots or buffers, and memory: for the simulator, and as options of `tidegate run`;
-//! * `search.rs`: the least of many settings that is enough;
+//! * `halving.rs`: the least of many settings that is enough;
 //! * `runs.rs`: runs with every seed, on all processors, kept for the next time;
-//! * `choice.rs`: the searches for one scheme;
-//! * `report.rs`: what was found; `errors.rs`: how sure that is.
+//! * `margin.rs`: how much more than the least is recommended;
+//! * `choice.rs`: the searches for one scheme; `schemes.rs`: those for all;
+//! * `estimate.rs`: how many runs they take, and how long;
+//! * `report.rs`: what was found; `words.rs`: the sentences on it; `errors.rs`: how sure that is.
 
 mod choice;
 mod errors;
+mod estimate;
 pub mod machine;
+mod margin;
 mod report;
 pub mod runs;
 mod scale;
-mod search;
+mod schemes;
+mod halving;
 mod setting;
 mod trace;
+mod words;
 
-pub use choice::{Choice, Chosen, TRIALS_MOST, Wish, choose, each};
+pub use choice::{Choice, Chosen, Least, Wish};
 pub use errors::{ERRORS, PredictionError, SOURCE};
+pub use estimate::Expected;
+pub use margin::Margin;
 pub use report::{Findings, PLAN_SCHEMA, Recommendation};
 pub use scale::{Scaled, scale};
+pub use schemes::{Aim, search};
 pub use setting::{Knob, Setting};
 pub use trace::{Program, longer_than};

@@ -11,14 +11,11 @@ use super::choice::{Choice, Wish};
 use super::errors::{ERRORS, SOURCE};
 use super::machine::PEERS_SPARE;
 use super::runs::Outcomes;
+use super::words::{self, HANGS, NOTHING, SURENESS, bytes, how_much_longer, percent};
 use crate::report::units::human;
 
 /// Version of the JSON.
 pub const PLAN_SCHEMA: &str = "tidegate-plan/1";
-
-/// What it means that a setting hangs.
-const HANGS: &str = "Where a setting hangs, ranks wait for each other for ever: each sends before it receives, and its \
-    message finds no room or no credit. Real jobs do the same, and with a little more it is a matter of chance.";
 
 /// All that a report says.
 #[derive(Debug)]
@@ -58,12 +55,13 @@ pub struct Recommendation<'a> {
     pub choice: &'a Choice,
     /// Options of `tidegate run`.
     pub options: String,
-    /// A sentence or two.
-    pub why: String,
+    /// A few sentences.
+    pub why: Vec<String>,
 }
 
-/// Memories that differ by less are the same: then the scheme decides that comes first.
-const SAME_MEMORY: f64 = 1.02;
+/// Memories that differ by less are the same, since the margin is ten times that: then the scheme decides that comes
+/// first.
+const SAME_MEMORY: f64 = 1.1;
 
 /// Which counters are shown, and what they are called.
 const SHOWN: [(Counter, &str); 6] = [
@@ -83,27 +81,18 @@ impl Findings<'_> {
         let least = enough().filter_map(memory).min()?;
         let choice =
             enough().find(|choice| memory(choice).is_some_and(|bytes| bytes as f64 <= least as f64 * SAME_MEMORY))?;
-        let others: Vec<String> = enough()
-            .filter(|other| other.scheme != choice.scheme)
-            .filter_map(|other| Some(format!("{} {}", other.scheme, bytes(memory(other)?))))
-            .collect();
-        let beside = match others.is_empty() {
-            true => String::new(),
-            false => format!("; of the others {} are enough", others.join(", ")),
-        };
-        let least = memory(choice).map_or_else(String::new, bytes);
-        let why = format!(
-            "{} of receive memory for each process is the least with which the trace takes at most {} longer than with ample \
-             memory: {}{beside}.",
-            least,
-            percent(self.wish.overhead),
+        let setting = &choice.chosen.setting;
+        let mut why = vec![format!(
+            "With it the trace takes {} than with ample memory (--overhead allows {}), in {} of receive memory for each \
+             process.",
             how_much_longer(choice.chosen.overhead.median()),
-        );
-        Some(Recommendation {
-            choice,
-            options: choice.chosen.setting.options(self.machine, self.peers.unwrap_or(self.ranks + PEERS_SPARE)),
-            why,
-        })
+            percent(self.wish.overhead),
+            memory(choice).map_or_else(String::new, bytes),
+        )];
+        why.extend(words::why_more(choice, &self.wish.margin, self.least_memory(choice)));
+        why.extend(words::too_few(setting, &self.wish.margin));
+        let options = setting.options(self.machine, self.peers.unwrap_or(self.ranks + PEERS_SPARE));
+        Some(Recommendation { choice, options, why })
     }
 
     /// For people.
@@ -130,32 +119,21 @@ impl Findings<'_> {
             human((self.ample.time().mean() * 1000.0) as u64, Unit::Nanoseconds)
         );
         let _ = writeln!(text, "{}\n", self.table());
-        for choice in self.choices {
-            for inversion in &choice.inversions {
-                let _ = writeln!(text, "{}: more is not always better: {inversion}.", choice.scheme);
-            }
-            if choice.hung > 0 && !self.is_all {
-                let Choice { scheme, hung, tried, .. } = choice;
-                let _ = writeln!(text, "{scheme}: {hung} of the {tried} settings that were tried hang.");
-            }
-            if !choice.is_enough && !self.is_all {
-                let _ =
-                    writeln!(text, "{}: not enough with anything that was tried; shown is the most.", choice.scheme);
+        if !self.is_all {
+            for note in self.choices.iter().flat_map(|choice| words::notes(choice, self.wish)) {
+                let _ = writeln!(text, "{note}");
             }
         }
         if self.choices.iter().any(|choice| choice.hung > 0) {
             let _ = writeln!(text, "{HANGS}");
         }
         match self.recommend() {
-            Some(found) => {
-                let _ = writeln!(text, "Recommended:\n  tidegate run {}\n{}", found.options, found.why);
+            Some(Recommendation { options, why, .. }) => {
+                let _ = writeln!(text, "Recommended:\n  tidegate run {options}\n{}", why.join("\n"));
             }
             None if self.is_all => {}
             None => {
-                let _ = writeln!(
-                    text,
-                    "Nothing that was tried is enough: allow more (--overhead), or try more (--slots, --buffers)."
-                );
+                let _ = writeln!(text, "{NOTHING}");
             }
         }
         if self.long_messages > 0 {
@@ -166,19 +144,14 @@ impl Findings<'_> {
                 human(self.long_messages, Unit::Count)
             );
         }
-        if !ERRORS.is_empty() {
-            let _ = writeln!(text, "\nHow far such predictions were from real runs ({SOURCE}):");
-            for error in ERRORS {
-                let _ = writeln!(text, "  {}: {}", error.what, error.error);
-            }
-        }
+        let _ = writeln!(text, "\n{SURENESS}");
         text
     }
 
     fn table(&self) -> String {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        let fixed = ["scheme", "setting", "memory", "time", "seeds"];
+        let fixed = ["scheme", "setting", "memory", "least", "time", "seeds"];
         let shown: Vec<_> = SHOWN.iter().filter(|(counter, _)| self.is_of_interest(*counter)).collect();
         table.set_header(fixed.into_iter().chain(shown.iter().map(|(_, name)| *name)).collect::<Vec<_>>());
         for choice in self.choices {
@@ -194,6 +167,7 @@ impl Findings<'_> {
                 choice.scheme.to_string(),
                 chosen.setting.in_words(),
                 chosen.setting.memory(self.machine).map_or("no bound".to_owned(), bytes),
+                self.least_memory(choice).map_or_else(String::new, bytes),
                 time,
                 range
                     .map_or_else(String::new, |(least, most)| format!("{:+.1} to {:+.1}", 100.0 * least, 100.0 * most)),
@@ -205,6 +179,11 @@ impl Findings<'_> {
             column.set_cell_alignment(CellAlignment::Right);
         }
         table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The least memory that was found enough for a scheme, in bytes.
+    fn least_memory(&self, choice: &Choice) -> Option<usize> {
+        choice.least?.memory.memory(self.machine)
     }
 
     /// Whether a counter is not zero for all.
@@ -219,7 +198,7 @@ impl Findings<'_> {
             json!({
                 "scheme": found.choice.scheme.name(),
                 "command": format!("tidegate run {}", found.options),
-                "why": found.why,
+                "why": found.why.join(" "),
             })
         });
         let errors: Vec<Value> = ERRORS.iter().map(|error| json!({ "of": error.what, "error": error.error })).collect();
@@ -268,22 +247,14 @@ impl Findings<'_> {
             "time_us": chosen.outcomes.time().mean(),
             "settings_tried": choice.tried,
             "settings_that_hang": choice.hung,
-            "not_monotone": choice.inversions,
+            "least": choice.least.map(|least| json!({
+                "amount": least.amount.amount,
+                "memory_bytes": least.memory.memory(self.machine),
+            })),
+            "notes": words::notes(choice, self.wish),
             "counters": counters,
         })
     }
-}
-
-fn bytes(count: usize) -> String {
-    human(count as u64, Unit::Bytes)
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
-fn how_much_longer(share: f64) -> String {
-    format!("{} {}", percent(share.abs()), if share < 0.0 { "shorter" } else { "longer" })
 }
 
 /// A counter of the job: the mean of the seeds, of a peak the most.

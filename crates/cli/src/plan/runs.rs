@@ -1,9 +1,9 @@
 //! Runs of a trace: with every seed, on all processors, kept where the user wants that.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tidegate_message::Counter;
 use tidegate_sim::workload::Trace;
@@ -31,11 +31,62 @@ pub struct Runs<'a> {
     pub permits: &'a Permits,
     /// Runs that are not kept are not done: they fail, and this becomes true.
     pub missing: Option<&'a AtomicBool>,
+    /// What they cost.
+    pub tally: &'a Tally,
+}
+
+/// What runs cost.
+#[derive(Debug, Default)]
+pub struct Tally {
+    simulations: AtomicU64,
+    events: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl Tally {
+    fn add(&self, seconds: f64) {
+        self.simulations.fetch_add(1, Relaxed);
+        self.nanoseconds.fetch_add((seconds * 1e9) as u64, Relaxed);
+    }
+
+    /// Runs that have ended, those included that were kept from before.
+    pub fn simulations(&self) -> u64 {
+        self.simulations.load(Relaxed)
+    }
+
+    /// Events of the simulations that were done now.
+    pub fn events(&self) -> u64 {
+        self.events.load(Relaxed)
+    }
+
+    /// How long all these runs took, one after the other.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds.load(Relaxed))
+    }
+}
+
+/// How long the runs of a setting may last, compared with those with ample memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit<'a> {
+    /// The runs with ample memory.
+    pub ample: &'a Outcomes,
+    /// A run is ended once it takes so many times what the one of `ample` with the same seed took.
+    pub times: f64,
+}
+
+impl Limit<'_> {
+    /// For the run of a seed, which are counted from 0.
+    fn of_seed(&self, seed: usize) -> Time {
+        let ample = self.ample.0.get(seed).map_or(f64::INFINITY, |run| run.time);
+        // One picosecond more: a run that takes exactly so long is not too slow.
+        Time(((ample * 1e6 * self.times) as u64).saturating_add(1))
+    }
 }
 
 /// So many runs may be under way at the same time.
 #[derive(Debug)]
 pub struct Permits {
+    count: usize,
     free: Mutex<usize>,
     freed: Condvar,
 }
@@ -43,7 +94,12 @@ pub struct Permits {
 impl Permits {
     /// For so many.
     pub fn new(count: usize) -> Self {
-        Permits { free: Mutex::new(count), freed: Condvar::new() }
+        Permits { count, free: Mutex::new(count), freed: Condvar::new() }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// Does something while holding one.
@@ -81,9 +137,14 @@ impl Outcomes {
         Estimate::new(self.0.iter().map(|run| run.time))
     }
 
-    /// By which share each run takes longer than the one of `ample` with the same seed.
+    /// By which share each run takes longer than the one of `ample` with the same seed; infinite for one that was ended
+    /// because it took too long, or in which ranks wait for each other for ever.
     pub fn overhead(&self, ample: &Outcomes) -> Overhead {
-        let mut each: Vec<f64> = self.0.iter().zip(&ample.0).map(|(run, ample)| run.time / ample.time - 1.0).collect();
+        let has_ended = |run: &Measurement| run.cut_us.is_none() && run.hung_us.is_none();
+        let share = |(run, ample): (&Measurement, &Measurement)| {
+            if has_ended(run) { run.time / ample.time - 1.0 } else { f64::INFINITY }
+        };
+        let mut each: Vec<f64> = self.0.iter().zip(&ample.0).map(share).collect();
         each.sort_by(f64::total_cmp);
         Overhead(each)
     }
@@ -123,8 +184,16 @@ impl Overhead {
     }
 }
 
+/// What came of one run.
+pub struct Replayed {
+    /// What is kept of it.
+    pub measurement: Measurement,
+    /// Events of the simulation.
+    pub events: u64,
+}
+
 /// Replays a trace once.
-type Replayed = fn(&Trace, &SimulationConfig) -> Result<Measurement, SimulationError>;
+type ReplayOnce = fn(&Trace, &SimulationConfig) -> Result<Replayed, SimulationError>;
 
 /// A trace as a program that notes when it ends.
 struct Replay(Trace);
@@ -145,29 +214,38 @@ impl Runs<'_> {
     /// # Errors
     /// If a run fails.
     pub fn measure(&self, config: &SimulationConfig) -> Result<Outcomes, SimulationError> {
-        self.with_all_seeds(config, replay)
+        self.with_all_seeds(config, None, replay)
     }
 
     /// The same with a setting that may be none for this trace: that ranks wait for each other for ever is no error.
     ///
     /// # Errors
     /// If a run fails in another way.
-    pub fn try_out(&self, config: &SimulationConfig) -> Result<Outcomes, SimulationError> {
-        self.with_all_seeds(config, |trace, config| match replay(trace, config) {
+    pub fn try_out(&self, config: &SimulationConfig, limit: Option<Limit<'_>>) -> Result<Outcomes, SimulationError> {
+        self.with_all_seeds(config, limit, |trace, config| match replay(trace, config) {
             Err(SimulationError::Deadlock(deadlock)) => {
                 let time = deadlock.at.microseconds();
                 let processes = config.size();
-                Ok(Measurement { time, processes, hung_us: Some(time), ..Measurement::default() })
+                let measurement = Measurement { time, processes, hung_us: Some(time), ..Measurement::default() };
+                Ok(Replayed { measurement, events: 0 })
             }
             other => other,
         })
     }
 
-    fn with_all_seeds(&self, config: &SimulationConfig, replay: Replayed) -> Result<Outcomes, SimulationError> {
+    fn with_all_seeds(
+        &self,
+        config: &SimulationConfig,
+        limit: Option<Limit<'_>>,
+        replay: ReplayOnce,
+    ) -> Result<Outcomes, SimulationError> {
         self.bar.expect(self.seeds as usize);
         let seeds: Vec<u64> = (1..=u64::from(self.seeds)).collect();
         let each: Vec<Result<Measurement, SimulationError>> = thread::scope(|scope| {
-            let run = |seed: u64| self.one(&SimulationConfig { seed, ..config.clone() }, replay);
+            let run = |seed: u64| {
+                let time_most = limit.map_or(config.time_most, |limit| limit.of_seed(seed as usize - 1));
+                self.one(&SimulationConfig { seed, time_most, ..config.clone() }, replay)
+            };
             let under_way: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || run(seed))).collect();
             let joined = under_way
                 .into_iter()
@@ -177,7 +255,7 @@ impl Runs<'_> {
         each.into_iter().collect::<Result<Vec<_>, _>>().map(Outcomes)
     }
 
-    fn one(&self, config: &SimulationConfig, replay: Replayed) -> Result<Measurement, SimulationError> {
+    fn one(&self, config: &SimulationConfig, replay: ReplayOnce) -> Result<Measurement, SimulationError> {
         let named = SimulationConfig { seed: 0, ..config.clone() };
         let key = RunKey {
             case: format!("plan {} {named:?}", self.fingerprint),
@@ -203,10 +281,11 @@ impl Runs<'_> {
         &self,
         key: &RunKey,
         config: &SimulationConfig,
-        replay: Replayed,
+        replay: ReplayOnce,
     ) -> Option<Result<Measurement, SimulationError>> {
         let kept = || {
             let run = self.store.load(key);
+            let run = run.inspect(|run| self.tally.add(run.seconds));
             run.inspect(|_| self.bar.finish("", Source::Kept)).map(|run| Ok(run.measurement))
         };
         if let Some(kept) = kept() {
@@ -218,10 +297,13 @@ impl Runs<'_> {
             return Some(kept);
         }
         let begin = Instant::now();
-        Some(replay(self.trace, config).inspect(|measurement| {
+        Some(replay(self.trace, config).map(|Replayed { measurement, events }| {
             let (code, seconds) = (CODE.to_owned(), begin.elapsed().as_secs_f64());
+            self.tally.add(seconds);
+            self.tally.events.fetch_add(events, Relaxed);
             claim.keep(&FinishedRun { code, key: key.clone(), seconds, measurement: measurement.clone() });
             self.bar.finish("", Source::Done);
+            measurement
         }))
     }
 }
@@ -230,17 +312,18 @@ impl Runs<'_> {
 ///
 /// # Errors
 /// If the run fails.
-pub fn replay(trace: &Trace, config: &SimulationConfig) -> Result<Measurement, SimulationError> {
+pub fn replay(trace: &Trace, config: &SimulationConfig) -> Result<Replayed, SimulationError> {
     let outcome = Simulation::new(config.clone(), &Replay(trace.clone()))?.run()?;
     let counters = Counter::ALL.iter().map(|&counter| (counter.name().to_owned(), outcome.counter(counter)));
     let ends = outcome.samples_of("time").map(|sample| sample.value);
-    Ok(Measurement {
+    let measurement = Measurement {
         time: ends.fold(outcome.cut.map_or(0.0, Time::microseconds), f64::max),
         counters: counters.filter(|(_, value)| *value > 0).collect(),
         processes: outcome.processes.len() as u32,
         cut_us: outcome.cut.map(Time::microseconds),
         ..Measurement::default()
-    })
+    };
+    Ok(Replayed { measurement, events: outcome.events })
 }
 
 #[cfg(test)]

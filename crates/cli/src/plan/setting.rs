@@ -69,19 +69,29 @@ impl Knob {
         if self == Knob::BuffersMost { &BEGINNINGS } else { &[0] }
     }
 
-    /// What is tried, from the least on.
-    pub fn usual(self) -> &'static [u32] {
-        match self {
+    /// All that `--all` tries, from the least on.
+    pub fn usual(self) -> Vec<u32> {
+        let steps: &[u32] = match self {
             Knob::Slots => &SLOTS,
             Knob::Buffers | Knob::BuffersMost => &BUFFERS,
             Knob::PoolMost => &POOL,
             Knob::PoolSlots => &POOL_SLOTS,
-        }
+        };
+        steps.to_vec()
+    }
+
+    /// What a search tries, from the least on: powers of two, and what lies in the middle between two. The margin is
+    /// larger than such a step.
+    pub fn ladder(self) -> Vec<u32> {
+        let is_step = |amount: &u32| {
+            amount.is_power_of_two() || (amount.is_multiple_of(3) && (amount / 3).is_power_of_two())
+        };
+        self.usual().into_iter().filter(is_step).collect()
     }
 }
 
 /// A choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Setting {
     /// The scheme.
     pub scheme: SchemeName,
@@ -100,6 +110,11 @@ fn of_file(flow: FlowChoice) -> (u32, bool) {
         FlowChoice::Posted { piggyback, .. } => (CREDIT_SLOTS, piggyback),
         FlowChoice::Unlimited => (CREDIT_SLOTS, true),
     }
+}
+
+/// How many of a peer's slots a machine file reserves for credit packets.
+pub fn credit_slots(machine: &SimulationConfig) -> u32 {
+    of_file(machine.flow).0
 }
 
 impl Setting {

@@ -42,7 +42,10 @@ impl Program {
             _ if path.metadata().is_ok_and(|found| !found.is_file()) => {
                 return Err(refuse("no regular file".to_owned()));
             }
-            _ => fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?,
+            _ => {
+                let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+                String::from_utf8(bytes).map_err(|error| refuse(no_text(path, error.as_bytes())))?
+            }
         };
         Self::parse(&text)
             .map_err(|why| refuse(format!("{why}. A trace is in GOAL; `tidegate record` writes one of a job")))
@@ -64,12 +67,33 @@ impl Program {
     }
 }
 
-/// How many messages of a trace are longer than so many bytes.
-pub fn longer_than(trace: &Trace, bytes: usize) -> u64 {
-    let all = (0..trace.size()).flat_map(|rank| trace.operations(rank));
-    let long = all
-        .filter(|operation| matches!(operation.deed, RecordedOperation::Send { bytes: own, .. } if own > bytes as u64));
-    long.count() as u64
+/// Why a file that is no text is no trace, and how to get one.
+fn no_text(path: &Path, bytes: &[u8]) -> String {
+    let program = path.file_name().unwrap_or_default().display();
+    match bytes {
+        [0x7f, b'E', b'L', b'F', ..] => format!(
+            "this is a program, and `plan` needs a trace of a job. To get one: tidegate record -o job.goal mpiexec -n 4 \
+             ./{program}, and then: tidegate plan job.goal"
+        ),
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            "this file is compressed: unpack it first (gunzip, unzstd)".to_owned()
+        }
+        _ => "this is no text, and a trace is: `tidegate record -o job.goal mpiexec -n 4 ./program` writes one of a job"
+            .to_owned(),
+    }
+}
+
+/// How many messages of a trace are longer than so many bytes, and the bytes of the largest of the others.
+pub fn longer_than(trace: &Trace, bytes: usize) -> (u64, u64) {
+    let (mut longer, mut largest) = (0, 0);
+    for operation in (0..trace.size()).flat_map(|rank| trace.operations(rank)) {
+        match operation.deed {
+            RecordedOperation::Send { bytes: own, .. } if own > bytes as u64 => longer += 1,
+            RecordedOperation::Send { bytes: own, .. } => largest = largest.max(own),
+            _ => {}
+        }
+    }
+    (longer, largest)
 }
 
 /// Each send has a receive, and each receive a send.

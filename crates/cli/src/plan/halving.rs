@@ -16,8 +16,11 @@ pub struct Found {
     pub tried: Vec<(usize, bool)>,
 }
 
-/// Settings that are tried above what halving found, and below.
-const CHECKS_ABOVE: usize = 2;
+/// Settings that are tried above what halving found; below it one is tried.
+const CHECKS_ABOVE: usize = 1;
+
+/// Settings that are tried of sixteen or fewer, as long as more is never worse.
+pub const TRIES_MOST: usize = 1 + 4 + CHECKS_ABOVE + 1;
 
 /// Finds the least of `count` settings for which `is_enough`, which is asked once for each at most.
 ///
@@ -52,9 +55,6 @@ pub fn least<E>(count: usize, mut is_enough: impl FnMut(usize) -> Result<bool, E
         }
         if high > floor + 1 {
             ask(floor + (high - floor) / 2, &mut tried)?;
-            if floor == 0 {
-                ask(0, &mut tried)?;
-            }
         }
         match tried.iter().filter(|(at, enough)| *at > high && !enough).map(|(at, _)| *at).max() {
             Some(highest) => floor = highest + 1,
@@ -118,7 +118,8 @@ mod tests {
             let found = search(&enough);
             prop_assert_eq!(found.least, (first < count).then_some(first));
             prop_assert_eq!(found.inversion, None);
-            prop_assert!(found.tried.len() <= count.ilog2() as usize + 2 + CHECKS_ABOVE + 2, "{:?}", found);
+            prop_assert!(found.tried.len() <= count.ilog2() as usize + 2 + CHECKS_ABOVE + 1, "{:?}", found);
+            prop_assert!(count > 16 || found.tried.len() <= TRIES_MOST, "{:?}", found);
         }
 
         #[test]
