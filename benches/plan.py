@@ -105,7 +105,7 @@ def record(mpi: Mpi, program: Program, folder: Path) -> Path:
 def simulated(trace: Path, scheme: str, machine: Path | None) -> dict[int, dict]:
     """What `tidegate plan` says of simulated runs of a trace, by slots or buffers."""
     option, sizes = SIZES[scheme]
-    words = [TIDEGATE, "plan", trace, "--all", "--schemes", scheme, option, ",".join(map(str, sizes)), "--json"]
+    words = [TIDEGATE, "plan", trace, "--all", "--seeds", "3", "--schemes", scheme, option, ",".join(map(str, sizes)), "--json"]
     done = subprocess.run([*words, *(["--machine", machine] if machine else [])], capture_output=True, text=True, check=False, timeout=250)
     if done.returncode != 0:
         sys.exit(done.stderr)

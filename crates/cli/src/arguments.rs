@@ -117,11 +117,11 @@ pub enum Command {
     /// side. The file needs no network and no other file.
     #[command(after_help = REPORT_HELP)]
     Report(ReportArguments),
-    /// Find the least memory with which the job of a trace takes hardly longer, and recommend settings
+    /// Find how much memory is enough for the job of a trace to take hardly longer, and recommend settings
     ///
     /// The trace is replayed in the simulator under one setting after the other: of each scheme the fewest slots or
-    /// buffers are found, and with those the smallest receive memory, with which it takes at most --overhead longer
-    /// than in mailboxes without end. `tidegate record` writes traces of jobs; --ranks asks for a larger job of the
+    /// buffers are found, and the smallest receive memory, with which it takes at most --overhead longer than in
+    /// mailboxes without end. What is recommended has a margin over that: twice of both. `tidegate record` writes traces of jobs; --ranks asks for a larger job of the
     /// same pattern.
     #[command(after_help = PLAN_HELP)]
     Plan(PlanArguments),

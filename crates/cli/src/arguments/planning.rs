@@ -12,9 +12,13 @@ use super::{SharingOptions, whole_number};
 pub(super) const PLAN_HELP: &str = "\
 Exit code: 0 whatever was found; 2 wrong usage, or a trace or machine file that makes no sense; 125 a run failed.
 
+It begins with how many simulations follow and about how long they take. Three schemes with one seed are at most some 45,
+each no longer than the job with ample memory and --overhead; more schemes and seeds take as much more.
+
 Examples:
   tidegate plan job.goal
-  tidegate plan job.goal --machine machine.toml --overhead 5% --schemes static,dynamic
+  tidegate plan job.goal --machine machine.toml --overhead 5%
+  tidegate plan job.goal --schemes dynamic,preposted,rnr --seeds 3
   tidegate plan job.goal --ranks 1024 --out plans       (larger; goes on where it was stopped)
   mpiexec -n 4 tidegate plan job.goal --out plans       (four tasks share the runs; srun alike)
   tidegate plan job.goal --out plans --part 1/3         (a third of the schemes)
@@ -80,12 +84,13 @@ pub struct PlanArguments {
     #[arg(long, value_name = "SCHEME,…", value_delimiter = ',', value_parser = offered_scheme(), hide_possible_values = true)]
     pub schemes: Vec<SchemeName>,
 
-    /// What is tried of --slots of `run`, with commas between [default: 2 to 1024, in small steps]
+    /// What is tried of --slots of `run`, with commas between [default: 4 to 1024, each a third or a half more than the
+    /// one before; with --all in smaller steps]
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_777_215))]
     pub slots: Vec<u64>,
 
     /// What is tried of --buffers, --buffers-most (growing) and --pool-most (shared_window) of `run` [default: 1 to
-    /// 512, of a pool to 4096]
+    /// 512, of a pool to 4096, likewise]
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_383))]
     pub buffers: Vec<u64>,
 

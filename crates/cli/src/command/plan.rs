@@ -33,22 +33,11 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     }
     let machine = Machine::read(arguments.machine.as_deref())?;
     let ranks = program.trace.size();
-    let peers = arguments.peers.map(|peers| peers as u32);
-    if let Some(peers) = peers.filter(|peers| *peers < ranks - 1) {
-        return Err(Failure::usage(format!(
-            "--peers {peers} are too few: each of {ranks} ranks has {} others",
-            ranks - 1
-        )));
-    }
+    let peers = peers(arguments, ranks)?;
     let config = machine.of_ranks(ranks, peers)?;
     check_interruptions(&program, &config)?;
     let (long_messages, largest_eager) = longer_than(&program.trace, config.eager_bytes);
-    let wish = Wish {
-        overhead: arguments.overhead,
-        slots: arguments.slots.iter().map(|slots| *slots as u32).collect(),
-        buffers: arguments.buffers.iter().map(|buffers| *buffers as u32).collect(),
-        margin: Margin::new(&config, largest_eager),
-    };
+    let wish = wish(arguments, Margin::new(&config, largest_eager));
     let schemes = arguments.schemes();
     let bar = Bar::new("plan");
     let sharing = Sharing::open(arguments.sharing.out.as_deref(), arguments.sharing.part)?;
@@ -93,6 +82,27 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
         false => super::print(findings.text().as_bytes())?,
     }
     Ok(0)
+}
+
+/// The `--peers`, of which each rank needs one for every other rank.
+fn peers(arguments: &PlanArguments, ranks: u32) -> Result<Option<u32>, Failure> {
+    let peers = arguments.peers.map(|peers| peers as u32);
+    match peers.filter(|peers| *peers < ranks - 1) {
+        None => Ok(peers),
+        Some(few) => {
+            let others = ranks - 1;
+            Err(Failure::usage(format!("--peers {few} are too few: each of {ranks} ranks has {others} others")))
+        }
+    }
+}
+
+fn wish(arguments: &PlanArguments, margin: Margin) -> Wish {
+    Wish {
+        overhead: arguments.overhead,
+        slots: arguments.slots.iter().map(|slots| *slots as u32).collect(),
+        buffers: arguments.buffers.iter().map(|buffers| *buffers as u32).collect(),
+        margin,
+    }
 }
 
 /// Says how long it will take, before it begins.

@@ -1,18 +1,18 @@
 //! The memory of one scheme with which a trace takes hardly longer than with ample memory.
 //!
-//! Two searches, one after the other. The first looks for the fewest slots or buffers without a bound on memory; then,
-//! with the slots that are recommended, which are more ([`Margin`]), the second looks for the least room for unexpected
-//! messages. (With the fewest slots themselves a flood may need all the room there is, since senders that wait for
-//! credits are late with everything.) What is recommended has a margin of room too, and is run before it is.
+//! Two searches, one after the other. The first looks for the fewest slots or buffers without a bound on memory;
+//! then, with the slots that are recommended, which are more ([`Margin`]), the second looks for the least room for
+//! unexpected messages. (With the fewest slots themselves a flood may need all the room there is, since senders that
+//! wait for credits are late with everything.) What is recommended has a margin of room too, and is run before it is.
 
 use std::collections::HashMap;
 
 use tidegate_flow::SchemeName;
 use tidegate_sim::{SimulationConfig, SimulationError};
 
+use super::halving::{Found, TRIES_MOST, least};
 use super::margin::Margin;
 use super::runs::{Limit, Outcomes, Overhead, Runs};
-use super::halving::{Found, TRIES_MOST, least};
 use super::setting::{Knob, Setting};
 
 /// A setting that was found, and what came of it.
@@ -44,7 +44,7 @@ pub struct Choice {
     pub chosen: Chosen,
     /// Whether it is enough.
     pub is_enough: bool,
-    /// What was found enough without a margin; `None`: nothing, or it was not searched for.
+    /// The least that was found enough, without a margin; `None`: nothing is enough, or no least was searched for.
     pub least: Option<Least>,
     /// Settings that were run.
     pub tried: usize,
@@ -59,21 +59,21 @@ pub struct Choice {
 pub struct Wish {
     /// By which share the time may be longer than with ample memory.
     pub overhead: f64,
-    /// What is tried of slots; empty: what is usual.
+    /// The numbers of slots that are tried; empty: the usual ones.
     pub slots: Vec<u32>,
-    /// And of buffers.
+    /// The numbers of buffers, likewise.
     pub buffers: Vec<u32>,
-    /// What is recommended beyond the least.
+    /// How much more than the least is recommended.
     pub margin: Margin,
 }
 
-/// The run with the most of something is ended once it takes so many times what it may. It is shown where nothing is
-/// enough, so that users see how far they are from it; of all others it only counts whether they are.
+/// The run with the most of something is ended once it takes this many times the time allowed. It is shown where
+/// nothing is enough, so that users see how far they are from it; of all others it only counts whether they are.
 const PATIENCE: f64 = 3.0;
 
-/// Where no room is enough with the slots that are recommended, so many times more of them are tried.
+/// Where no room is enough with the slots that are recommended, more slots are tried, at most this often.
 const MORE_AMOUNTS: usize = 2;
-/// Where the recommended room is not enough, though less was, so many steps more of it are tried before all of it.
+/// Where the recommended room is not enough, though less was, this many larger steps are tried before the largest.
 const MORE_ROOM: usize = 2;
 
 /// Settings that a search runs, as a rule at most: for an estimate, and for a bar that shows how many are left.
@@ -86,7 +86,7 @@ struct Search<'a> {
     overhead: f64,
     /// Settings that the bar expects of this search and that were not run yet. Each run is expected by itself too.
     expected: usize,
-    /// What was run, and what came of it.
+    /// The settings that were run, with their outcomes.
     known: HashMap<Setting, Chosen>,
     hung: usize,
     inversions: Vec<(Setting, Setting)>,
@@ -104,14 +104,14 @@ impl<'a> Search<'a> {
         Search { runs, machine, ample, overhead, expected, known, hung: 0, inversions }
     }
 
-    /// So many settings fewer will be run.
+    /// Tells the bar that fewer settings will be run, by this number.
     fn forget(&mut self, settings: usize) {
         let fewer = settings.min(self.expected);
         self.expected -= fewer;
         self.runs.bar.forget(fewer * self.runs.seeds as usize);
     }
 
-    /// Runs a setting, unless it was run before. It is ended once it takes `times` what it may; `None`: never.
+    /// Runs a setting, unless it was run before. It is ended once it takes `times` the time allowed; `None`: never.
     fn run(&mut self, setting: Setting, times: Option<f64>) -> Result<Chosen, SimulationError> {
         if let Some(known) = self.known.get(&setting) {
             return Ok(known.clone());
@@ -141,14 +141,14 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    /// What is tried of room, with the slots or buffers of a setting.
+    /// The settings that differ from this one in their room for messages, from the least on.
     fn rooms(&self, of: Setting) -> Vec<Setting> {
         let all = rooms(&self.machine).map(|room| Setting { room: Some(room), ..of });
         all.filter(|setting| setting.on(&self.machine).is_ok()).collect()
     }
 
-    /// The first of these settings from `at` on that is enough, the last one of which is known to be. At most a few are
-    /// tried in between.
+    /// The first of these settings from `at` on that is enough, the last one of which is known to be. At most a few
+    /// are tried in between.
     fn first_enough(&mut self, settings: &[Setting], at: usize) -> Result<Chosen, SimulationError> {
         let last = settings.len() - 1;
         for &setting in settings[at..last].iter().take(1 + MORE_ROOM) {
@@ -193,7 +193,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The first of these amounts that has the margin over so many; the largest, if none has.
+/// The first of these amounts that has the margin over `least`; the largest, if none has.
 fn with_margin(amounts: &[Setting], least: u32, margin: &Margin) -> usize {
     let wanted = margin.amount(Knob::of(amounts[0].scheme), least);
     amounts.iter().position(|setting| setting.amount >= wanted).unwrap_or(amounts.len() - 1)
@@ -281,8 +281,8 @@ fn amounts(
     }
 }
 
-/// What is tried of room for unexpected messages, in bytes: from none to what a process of the library has by default,
-/// and more where many peers need it.
+/// What is tried of room for unexpected messages, in bytes: from none to what a process of the library has by
+/// default, and more where many peers need it.
 fn rooms(machine: &SimulationConfig) -> impl Iterator<Item = usize> {
     const DEFAULT: usize = 64 << 20;
     let peers = (machine.size() - 1 + machine.spare_peers).max(1) as usize;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use crate::progress::duration;
 
-/// A run with flow control takes about so many times what one with ample memory takes: 1.5 to 4 times, with the traces of
-/// `tests/programs/holdup.c`. Where senders are refused again and again (`rnr`, `shared_window`), it may be many more.
+/// A run with flow control takes longer than one with ample memory by about this factor: 1.5 to 4 with the traces of
+/// `tests/programs/holdup.c`. Where senders are refused again and again (`rnr`, `shared_window`), it may be many
+/// times that.
 const BOUNDED_TIMES: u32 = 3;
 
-/// What is to be expected of a plan.
+/// The cost of a plan, as far as it can be told before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// Runs.
@@ -19,8 +20,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// For so many settings of all schemes together, `at_once` of them at a time, each with every seed. `ample`: how long
-    /// the runs with ample memory took, of which there were `seeds`.
+    /// `settings` is the number of all schemes together; each is run with every seed, and `at_once` runs go on at the
+    /// same time. `ample`: how long the runs with ample memory took, of which there were `seeds`.
     pub fn new(settings: usize, seeds: usize, ample: Duration, at_once: usize) -> Self {
         let each = ample / seeds.max(1) as u32 * BOUNDED_TIMES;
         let simulations = settings * seeds;

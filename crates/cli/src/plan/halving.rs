@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_smaller_one_that_is_enough_below_one_that_is_not_is_said() {
-        let found = search(&[true, false, false, false, true, true, true, true]);
-        assert_eq!((found.least, found.inversion), (Some(4), Some((0, 2))));
+        let found = search(&[false, false, true, false, true, true, true, true]);
+        assert_eq!((found.least, found.inversion), (Some(4), Some((2, 3))));
     }
 
     #[test]

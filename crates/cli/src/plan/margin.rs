@@ -1,16 +1,17 @@
 //! The margin that a recommended setting keeps over the least that was found enough.
 //!
-//! *The simple idea* is to recommend the least itself. But a simulation is not the job: in the comparison of `docs/plan.md`
-//! real jobs had 0.5 to 2 times as many credit packets as predicted, and kept up to 2.5 times as many bytes of messages
-//! that no receive waited for (1.25 times in the median). And the next run of a job is not the one that was recorded.
-//! So a recommended setting has twice the least, of slots and of room for messages, and is run once more.
+//! *The simple idea* is to recommend the least itself. But a simulation is not the job: in the comparison of
+//! `docs/plan.md` real jobs had 0.5 to 2 times as many credit packets as predicted, and kept up to 2.5 times as many
+//! bytes of messages that no receive waited for (1.25 times in the median). And the next run of a job is not the one
+//! that was recorded. So a recommended setting has twice the least, of slots and of room for messages, and is run
+//! once more.
 //!
 //! Nor does it have less than one message of the job takes, whatever the simulation finds enough. With fewer slots a
 //! message leaves in pieces, and each waits until the receiver returns credits. In the simulation receivers have a
-//! processor of their own and return them at once; on a machine with more ranks than processors each piece waits until
-//! the receiver is scheduled: `--slots 4` took a flood from 2 seconds to 37 and more. Likewise a message that costs more
-//! than a quarter of its sender's window does not travel with its envelope (W2 in `tidegate_message`'s `deferral`), but
-//! is pulled by the receiver, later.
+//! processor of their own and return them at once; on a machine with more ranks than processors each piece waits
+//! until the receiver is scheduled: `--slots 4` took a flood from 2 seconds to 37 and more. Likewise a message that
+//! costs more than a quarter of its sender's window does not travel with its envelope (W2 in `tidegate_message`'s
+//! `deferral`), but is pulled by the receiver, later.
 
 use tidegate_flow::Buffers;
 use tidegate_message::Endpoint;
@@ -18,7 +19,7 @@ use tidegate_sim::SimulationConfig;
 
 use super::setting::{Knob, credit_slots};
 
-/// So many times the least is recommended.
+/// The factor by which a recommendation is larger than the least that was found enough.
 pub const FACTOR: u32 = 2;
 
 /// The library's own choice of slots for each peer is not smaller, however many peers there are.
@@ -27,7 +28,7 @@ const SLOTS_LEAST: u32 = 16;
 /// Half of the room is divided into windows, and a message may cost a quarter of its sender's.
 const ROOM_OF_MESSAGES: usize = 8;
 
-/// What the messages of a trace need on a machine, whatever the simulation finds enough.
+/// The needs of a trace's messages on a machine, whatever the simulation finds enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Margin {
     /// The largest message of the trace that travels eagerly, in bytes.
@@ -41,7 +42,7 @@ pub struct Margin {
 }
 
 impl Margin {
-    /// For a trace whose largest eager message has so many bytes.
+    /// For a trace whose largest eager message has `message_bytes`.
     pub fn new(machine: &SimulationConfig, message_bytes: u64) -> Self {
         Margin {
             message_bytes,

@@ -12,18 +12,18 @@
 //! * `margin.rs`: how much more than the least is recommended;
 //! * `choice.rs`: the searches for one scheme; `schemes.rs`: those for all;
 //! * `estimate.rs`: how many runs they take, and how long;
-//! * `report.rs`: what was found; `words.rs`: the sentences on it; `errors.rs`: how sure that is.
+//! * `report.rs`: the findings; `words.rs`: sentences on them; `errors.rs`: how sure they are.
 
 mod choice;
 mod errors;
 mod estimate;
+mod halving;
 pub mod machine;
 mod margin;
 mod report;
 pub mod runs;
 mod scale;
 mod schemes;
-mod halving;
 mod setting;
 mod trace;
 mod words;
@@ -37,3 +37,6 @@ pub use scale::{Scaled, scale};
 pub use schemes::{Aim, search};
 pub use setting::{Knob, Setting};
 pub use trace::{Program, longer_than};
+
+#[cfg(test)]
+mod tests;

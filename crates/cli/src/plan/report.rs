@@ -151,9 +151,10 @@ impl Findings<'_> {
     fn table(&self) -> String {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        let fixed = ["scheme", "setting", "memory", "least", "time", "seeds"];
+        let fixed =
+            ["scheme", "setting", "memory", "least", "time"].into_iter().chain((self.seeds > 1).then_some("seeds"));
         let shown: Vec<_> = SHOWN.iter().filter(|(counter, _)| self.is_of_interest(*counter)).collect();
-        table.set_header(fixed.into_iter().chain(shown.iter().map(|(_, name)| *name)).collect::<Vec<_>>());
+        table.set_header(fixed.chain(shown.iter().map(|(_, name)| *name)).collect::<Vec<_>>());
         for choice in self.choices {
             let chosen = &choice.chosen;
             let overhead = &chosen.overhead;
@@ -169,9 +170,11 @@ impl Findings<'_> {
                 chosen.setting.memory(self.machine).map_or("no bound".to_owned(), bytes),
                 self.least_memory(choice).map_or_else(String::new, bytes),
                 time,
-                range
-                    .map_or_else(String::new, |(least, most)| format!("{:+.1} to {:+.1}", 100.0 * least, 100.0 * most)),
             ];
+            if self.seeds > 1 {
+                let words = range.map(|(least, most)| format!("{:+.1} to {:+.1}", 100.0 * least, 100.0 * most));
+                cells.push(words.unwrap_or_default());
+            }
             cells.extend(shown.iter().map(|(counter, _)| number(&chosen.outcomes, *counter)));
             table.add_row(cells);
         }

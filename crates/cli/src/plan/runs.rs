@@ -31,11 +31,11 @@ pub struct Runs<'a> {
     pub permits: &'a Permits,
     /// Runs that are not kept are not done: they fail, and this becomes true.
     pub missing: Option<&'a AtomicBool>,
-    /// What they cost.
+    /// The cost of all runs.
     pub tally: &'a Tally,
 }
 
-/// What runs cost.
+/// The number and the cost of runs.
 #[derive(Debug, Default)]
 pub struct Tally {
     simulations: AtomicU64,
@@ -70,7 +70,7 @@ impl Tally {
 pub struct Limit<'a> {
     /// The runs with ample memory.
     pub ample: &'a Outcomes,
-    /// A run is ended once it takes so many times what the one of `ample` with the same seed took.
+    /// A run is ended once it takes longer than the one of `ample` with the same seed by this factor.
     pub times: f64,
 }
 
@@ -137,8 +137,8 @@ impl Outcomes {
         Estimate::new(self.0.iter().map(|run| run.time))
     }
 
-    /// By which share each run takes longer than the one of `ample` with the same seed; infinite for one that was ended
-    /// because it took too long, or in which ranks wait for each other for ever.
+    /// By which share each run takes longer than the one of `ample` with the same seed; infinite for one that was
+    /// ended because it took too long, or in which ranks wait for each other for ever.
     pub fn overhead(&self, ample: &Outcomes) -> Overhead {
         let has_ended = |run: &Measurement| run.cut_us.is_none() && run.hung_us.is_none();
         let share = |(run, ample): (&Measurement, &Measurement)| {
@@ -184,9 +184,9 @@ impl Overhead {
     }
 }
 
-/// What came of one run.
+/// The outcome of one run.
 pub struct Replayed {
-    /// What is kept of it.
+    /// Its numbers, which are kept.
     pub measurement: Measurement,
     /// Events of the simulation.
     pub events: u64,

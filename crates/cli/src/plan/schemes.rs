@@ -9,17 +9,17 @@ use super::choice::{Choice, TRIALS_MOST, Wish, all_amounts, choose, each};
 use super::estimate::Expected;
 use super::runs::{Outcomes, Runs};
 
-/// What is looked for.
+/// The purpose of the searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
     /// Of each scheme, the setting to recommend.
     Recommendation,
-    /// What comes of every amount, without a bound on memory.
+    /// The outcome of every amount, without a bound on memory.
     EveryAmount,
 }
 
-/// Runs the trace with ample memory, says how many runs follow, and does the searches. Each scheme waits for its own runs
-/// one after the other.
+/// Runs the trace with ample memory, says how many runs follow, and does the searches. Each scheme waits for its own
+/// runs one after the other.
 ///
 /// # Errors
 /// If a run fails, or a scheme has no setting that is legal; the text says which.

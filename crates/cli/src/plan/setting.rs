@@ -64,6 +64,14 @@ impl Knob {
         }
     }
 
+    /// The noun for several of them: `slots`.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Knob::Slots | Knob::PoolSlots => "slots",
+            Knob::Buffers | Knob::BuffersMost | Knob::PoolMost => "buffers",
+        }
+    }
+
     /// With how many buffers connections begin, one after the other until it is enough; 0: they begin with all.
     pub fn beginnings(self) -> &'static [u32] {
         if self == Knob::BuffersMost { &BEGINNINGS } else { &[0] }
@@ -80,12 +88,11 @@ impl Knob {
         steps.to_vec()
     }
 
-    /// What a search tries, from the least on: powers of two, and what lies in the middle between two. The margin is
+    /// The steps of a search, from the least on: powers of two, and the middle between each two. The margin is
     /// larger than such a step.
     pub fn ladder(self) -> Vec<u32> {
-        let is_step = |amount: &u32| {
-            amount.is_power_of_two() || (amount.is_multiple_of(3) && (amount / 3).is_power_of_two())
-        };
+        let is_step =
+            |amount: &u32| amount.is_power_of_two() || (amount.is_multiple_of(3) && (amount / 3).is_power_of_two());
         self.usual().into_iter().filter(is_step).collect()
     }
 }

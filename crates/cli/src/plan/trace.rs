@@ -78,12 +78,14 @@ fn no_text(path: &Path, bytes: &[u8]) -> String {
         [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => {
             "this file is compressed: unpack it first (gunzip, unzstd)".to_owned()
         }
-        _ => "this is no text, and a trace is: `tidegate record -o job.goal mpiexec -n 4 ./program` writes one of a job"
-            .to_owned(),
+        _ => {
+            "this is no text, and a trace is: `tidegate record -o job.goal mpiexec -n 4 ./program` writes one of a job"
+                .to_owned()
+        }
     }
 }
 
-/// How many messages of a trace are longer than so many bytes, and the bytes of the largest of the others.
+/// The number of messages of a trace that are longer than `bytes`, and the bytes of the largest of the others.
 pub fn longer_than(trace: &Trace, bytes: usize) -> (u64, u64) {
     let (mut longer, mut largest) = (0, 0);
     for operation in (0..trace.size()).flat_map(|rank| trace.operations(rank)) {
@@ -181,5 +183,20 @@ mod tests {
     fn what_is_no_trace_is_named_by_its_line() {
         assert!(refusal("num_ranks 2\nrank 0 {\nsend 8 to 1\n}").starts_with("line 3: "));
         assert!(refusal("num_ranks 2").contains("nothing to plan"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_is_refused_with_how_to_get_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes, says) in [
+            ("solver", &b"\x7fELF\x02\x01\x01\xff"[..], "mpiexec -n 4 ./solver, and then: tidegate plan job.goal"),
+            ("job.goal.gz", b"\x1f\x8b\x08\xff", "this file is compressed"),
+            ("picture", b"\x89PNG\xff", "tidegate record -o job.goal"),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            let why = Program::read(&path).expect_err("it is no trace").to_string();
+            assert!(why.contains(says) && !why.contains("UTF-8"), "{why}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What was found, in sentences that say what to do.
+//! The findings, in sentences that say what to do.
 
 use tidegate_message::Unit;
 
@@ -7,7 +7,7 @@ use super::margin::{FACTOR, Margin};
 use super::setting::{Knob, Setting};
 use crate::report::units::human;
 
-/// What it means that a setting hangs.
+/// The meaning of a setting that hangs.
 pub const HANGS: &str = "A setting hangs if ranks wait for each other for ever: each sends before it receives, and its \
     message finds no room and no credit. MPI does not promise to carry such messages. The remedy is in the program \
     (MPI_Irecv before MPI_Send, or MPI_Sendrecv); with what is recommended the simulation did not hang, but a real job \
@@ -19,8 +19,9 @@ pub const NOTHING: &str = "Nothing that was tried is enough. In this trace ranks
     `tidegate report` which rank receives late: there it is decided how long the job takes.";
 
 /// How sure a plan is.
-pub const SURENESS: &str = "These are simulated numbers. Counts of messages and packets come out right, sends that are delayed and \
-    peaks mostly within a factor of two, and times only compare settings with each other (docs/plan.md has the measurements).";
+pub const SURENESS: &str = "These are simulated numbers. Counts of messages and packets come out right, sends that are delayed \
+    mostly within a factor of two, peaks less exactly; times only compare settings with each other (docs/plan.md has the \
+    measurements).";
 
 pub fn bytes(count: usize) -> String {
     human(count as u64, Unit::Bytes)
@@ -42,18 +43,18 @@ fn named(setting: &Setting) -> String {
     }
 }
 
-/// What is to be said of one scheme.
+/// The sentences on one scheme, below the table.
 pub fn notes(choice: &Choice, wish: &Wish) -> Vec<String> {
     let Choice { scheme, chosen, hung, tried, .. } = choice;
     let mut notes = Vec::new();
     for (small, large) in &choice.inversions {
         let then = match choice.is_enough {
-            true => ", and the setting in the table lies above both",
+            true => ", so the setting in the table lies above both",
             false => "",
         };
         notes.push(format!(
-            "{scheme}: more memory did not always help: {} is enough, {} is not. Such differences are close to what \
-             --overhead allows, so chance decides them{then}. With --seeds 3 or a larger --overhead they count less.",
+            "{scheme}: more memory did not always help: {} was enough, {} was not{then}. Near to what --overhead allows, chance \
+             decides: take a larger --overhead, or --seeds 3, if you want to know more exactly.",
             named(small),
             named(large)
         ));
@@ -77,36 +78,45 @@ pub fn notes(choice: &Choice, wish: &Wish) -> Vec<String> {
     notes
 }
 
-/// Why a recommended setting is larger than the least.
-pub fn why_more(choice: &Choice, margin: &Margin, least_memory: Option<usize>) -> Option<String> {
-    let least = choice.least?;
-    let (fewest, memory) = (least.amount.in_words(), bytes(least_memory?));
-    let mut text = format!(
-        "The least that was found enough is {fewest} without a bound on memory, and {memory} with the {} that are \
-         recommended. The recommendation is {FACTOR} times that, because simulated peaks and delays are off by up to that \
-         factor as a rule.",
-        choice.chosen.setting.in_words()
-    );
+/// The least that was found enough, and why the recommended setting is larger.
+pub fn why_more(choice: &Choice, margin: &Margin, least_memory: Option<usize>) -> Vec<String> {
+    let (Some(least), Some(memory)) = (choice.least, least_memory) else { return Vec::new() };
+    let (knob, chosen) = (Knob::of(choice.scheme), &choice.chosen.setting);
+    let mut text = vec![format!(
+        "The least that was found enough: {} (without a bound on memory), and {} of memory (with {}).",
+        least.amount.in_words(),
+        bytes(memory),
+        chosen.in_words(),
+    )];
+    if chosen.amount < margin.amount(knob, least.amount.amount) {
+        text.push(format!("There is no margin: {} allows no more.", knob.option()));
+        return text;
+    }
+    text.push(format!(
+        "What is recommended has at least twice the {} and twice the room for messages: where plans were \
+         compared with real jobs, delays and peaks were mostly up to twice the simulated ones, and no run is like another.",
+        knob.plural(),
+    ));
     let (needed, doubled) = (margin.slots_of_message(), least.amount.amount * FACTOR);
-    if Knob::of(choice.scheme) == Knob::Slots && needed > doubled {
-        text.push_str(&format!(
-            " It has {needed} slots at least, because the largest eager message of the trace ({} B) takes {} packets, and \
-             {} slots are for credits: with fewer, each such message waits for credits on its way, which costs little \
-             here and much where many ranks send to one.",
-            margin.message_bytes, margin.message_packets, margin.credit_slots
+    if knob == Knob::Slots && needed > doubled {
+        let Margin { message_bytes, message_packets, credit_slots, .. } = margin;
+        text.push(format!(
+            "One message of {message_bytes} B, the largest eager one of the trace, takes {needed} slots: {message_packets} \
+             packets, and {credit_slots} slots are for credits. With fewer it waits for credits on its way, which costs \
+             little in this simulation and much where many ranks send to one or share processors."
         ));
     }
-    Some(text)
+    text
 }
 
-/// What it costs that a setting has fewer slots than one message takes, if it has. Only users can ask for that.
+/// The cost of a setting with fewer slots than one message takes. Only users can ask for one (`--slots`).
 pub fn too_few(setting: &Setting, margin: &Margin) -> Option<String> {
     let needed = margin.slots_of_message();
     (Knob::of(setting.scheme) == Knob::Slots && setting.amount < needed).then(|| {
         format!(
-            "Take care: {} slots hold no message of {} B, the largest eager one of this trace, which takes {} packets and {} \
-             slots for credits. It leaves in pieces that wait for credits. Where many ranks send to one, or a receiver has \
-             to share its processor, that makes a job many times slower; --slots {needed} or more avoids it.",
+            "Take care: {} slots do not hold one message of {} B, the largest eager one of the trace: it takes {} packets, and {} \
+             slots are for credits. So it leaves in pieces that wait for credits. Where many ranks send to one, or ranks \
+             share processors, that can make a job many times slower; {needed} slots or more avoid it (--slots).",
             setting.amount, margin.message_bytes, margin.message_packets, margin.credit_slots
         )
     })
