@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -41,14 +42,24 @@ def test_the_least_memory_is_recommended_and_runs_are_kept(trace, tmp_path):
     assert list(choices) == ["dynamic", "static"]
     enough = [choice for choice in choices.values() if choice["is_enough"]]
     assert enough and all(choice["overhead"] <= 0.2 for choice in enough)
+    assert all(choice["amount"] >= 2 * choice["least"]["amount"] and choice["memory_bytes"] > choice["least"]["memory_bytes"] for choice in enough), enough
     least = min(choice["memory_bytes"] for choice in enough)
-    assert choices[found["recommended"]["scheme"]]["memory_bytes"] <= 1.02 * least
+    assert choices[found["recommended"]["scheme"]]["memory_bytes"] <= 1.1 * least
     assert found["recommended"]["command"].startswith("tidegate run --scheme ")
     # The same again does not run anything.
     kept = sorted(tmp_path.rglob("*.json"))
     times = [path.stat().st_mtime_ns for path in kept]
     assert json.loads(run(*words).stdout) == found
     assert sorted(tmp_path.rglob("*.json")) == kept and [path.stat().st_mtime_ns for path in kept] == times
+
+
+def test_by_default_three_schemes_are_tried_with_one_seed_and_it_says_before_how_many_runs_that_takes(tmp_path):
+    done = run("plan", "halo16", "--json", "--out", tmp_path)
+    assert [choice["scheme"] for choice in json.loads(done.stdout)["choices"]] == ["dynamic", "static", "speculative"]
+    said = re.search(r"plan: about (\d+) simulations, .*\(dynamic, static, speculative; one seed\)", done.stderr)
+    assert said, done.stderr
+    # One more with ample memory.
+    assert len(list(tmp_path.rglob("*.json"))) <= 1 + int(said[1]) <= 46
 
 
 def test_growing_begins_with_more_buffers_where_one_is_too_few():
@@ -95,6 +106,11 @@ def test_a_larger_job_of_the_same_pattern(tmp_path):
     found = json.loads(run("plan", "halo16", "--ranks", "64", "--goal", large, "--schemes", "static", "--slots", "16,64", "--seeds", "1", "--json").stdout)
     assert found["ranks"] == 64 and "torus of 4x4 becomes a torus of 8x8" in found["scaled_up"]
     assert large.read_text().startswith("num_ranks 64\n")
+
+
+def test_a_program_is_no_trace_and_it_says_how_to_get_one():
+    refused = run("plan", TIDEGATE, code=2).stderr
+    assert "this is a program" in refused and f"tidegate record -o job.goal mpiexec -n 4 ./{TIDEGATE.name}" in refused, refused
 
 
 @pytest.mark.parametrize(("text", "says"), [
