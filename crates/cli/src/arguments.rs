@@ -121,8 +121,8 @@ pub enum Command {
     ///
     /// The trace is replayed in the simulator under one setting after the other: of each scheme the fewest slots or
     /// buffers are found, and the smallest receive memory, with which it takes at most --overhead longer than in
-    /// mailboxes without end. What is recommended has a margin over that: twice of both. `tidegate record` writes traces of jobs; --ranks asks for a larger job of the
-    /// same pattern.
+    /// mailboxes without end. The recommendation has a margin over that: twice of both. `tidegate record` writes traces
+    /// of jobs; --ranks asks for a larger job of the same pattern.
     #[command(after_help = PLAN_HELP)]
     Plan(PlanArguments),
     /// Measure what this machine costs, and write a machine file for `sim` and `plan`
