@@ -103,7 +103,7 @@ impl ShmLink {
             is_armed: false,
             burst: 0,
             polls: 0,
-            spin: SpinPolicy::new(config.spin),
+            spin: SpinPolicy::new(config.spin, stats.is_public()),
             peers: Vec::new(),
             roster: Vec::new(),
             vacant: Vacant::default(),

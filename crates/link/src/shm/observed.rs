@@ -32,7 +32,7 @@ impl ShmLink {
     #[cold]
     pub(super) fn end_run(&mut self, looked: Looked) {
         if self.is_observed() {
-            let change = self.wait_meter.end(clock::now(), looked, !self.spin.may_linger(), clock::ran);
+            let change = self.wait_meter.end(clock::now(), looked, clock::ran);
             self.note_wait_change(change);
         }
     }

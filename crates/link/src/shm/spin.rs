@@ -84,8 +84,11 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct SpinPolicy {
     run: Run,
-    /// After how many empty polls of the run the clock is looked at next.
+    /// After how many empty polls of the run the clock is looked at next, and first.
     next_look: u32,
+    first_look: u32,
+    /// Whether waits are measured.
+    is_measured: bool,
     /// Empty polls that were beyond the limit.
     beyond: u32,
     limit: u32,
@@ -97,13 +100,15 @@ pub(crate) struct SpinPolicy {
 }
 
 impl SpinPolicy {
-    /// `limit`: the user's choice of empty polls before a yield.
-    pub fn new(limit: Option<u32>) -> Self {
+    /// `limit`: the user's choice of empty polls before a yield. `is_measured`: whether waits are.
+    pub fn new(limit: Option<u32>, is_measured: bool) -> Self {
         let fixed = limit.is_some();
         let (cores, limit) = ([0; CORES_MOST / 64], limit.unwrap_or(POLLS_ALONE));
         let mut policy = SpinPolicy {
             run: Run::default(),
             next_look: POLLS_BEFORE_LOOK,
+            first_look: POLLS_BEFORE_LOOK,
+            is_measured,
             beyond: 0,
             limit,
             fixed,
@@ -139,6 +144,8 @@ impl SpinPolicy {
         if !self.fixed {
             self.limit = if self.processes > cores { POLLS_SHARED } else { POLLS_ALONE };
         }
+        // A process that shares its processor may get it for few polls only while it waits.
+        self.first_look = if self.is_measured && !self.may_linger() { 1 } else { POLLS_BEFORE_LOOK };
     }
 
     /// Empty polls before a yield.
@@ -153,7 +160,7 @@ impl SpinPolicy {
         if at_look == 0 {
             return None;
         }
-        self.next_look = POLLS_BEFORE_LOOK;
+        self.next_look = self.first_look;
         Some(Looked { polls: empty.saturating_sub(at_look).max(1), is_first: false })
     }
 
@@ -200,7 +207,7 @@ mod tests {
 
     #[test]
     fn yields_begin_at_the_limit_and_end_with_a_find() {
-        let mut policy = SpinPolicy::new(Some(300));
+        let mut policy = SpinPolicy::new(Some(300), false);
         let steps: Vec<Step> = (0..303).map(|_| policy.step()).collect();
         assert_eq!(steps[299..], [Step::Spin, Step::Yield, Step::Yield, Step::Yield]);
         policy.reset();
@@ -216,15 +223,15 @@ mod tests {
             assert!((0..limit).all(|_| !gives_way()));
             (0..polls).filter(|_| gives_way()).count() as u32
         };
-        let alone = || SpinPolicy { limit: POLLS_ALONE, fixed: false, ..SpinPolicy::new(Some(0)) };
+        let alone = || SpinPolicy { limit: POLLS_ALONE, fixed: false, ..SpinPolicy::new(Some(0), false) };
         assert_eq!(yields(alone()), polls / POLLS_PER_YIELD_ALONE);
         assert_eq!(yields(SpinPolicy { limit: POLLS_SHARED, ..alone() }), polls / POLLS_PER_YIELD_SHARED);
-        assert_eq!(yields(SpinPolicy::new(Some(POLLS_ALONE))), polls);
+        assert_eq!(yields(SpinPolicy::new(Some(POLLS_ALONE), false)), polls);
     }
 
     #[test]
     fn looks_know_how_many_polls_came_before_them_and_which_is_the_first_of_a_run() {
-        let mut policy = SpinPolicy::new(Some(100));
+        let mut policy = SpinPolicy::new(Some(100), false);
         let mut looks = |polls: u32| -> Vec<(u32, u32, bool)> {
             let look = |number| {
                 let is_look = matches!(policy.step(), Step::Look | Step::Yield);
@@ -238,7 +245,11 @@ mod tests {
         assert_eq!((policy.reset().map(|looked| looked.polls), policy.reset()), (Some(1), None));
         assert_eq!((policy.step(), policy.reset()), (Step::Spin, None), "nothing was looked at");
         assert_eq!((0..8).filter(|_| policy.step() == Step::Look).count(), 1);
-        let mut at_once = SpinPolicy::new(Some(0));
+        assert_eq!(
+            (SpinPolicy::new(Some(40), true).first_look, SpinPolicy::new(Some(POLLS_ALONE), true).first_look),
+            (1, 8)
+        );
+        let mut at_once = SpinPolicy::new(Some(0), false);
         let mut look = || (at_once.step(), at_once.look());
         assert_eq!(look(), (Step::Yield, Looked { polls: 1, is_first: true }));
         assert_eq!(look(), (Step::Yield, Looked { polls: 1, is_first: false }));
@@ -246,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_first_empty_polls_after_a_find_linger() {
-        let mut policy = SpinPolicy::new(Some(POLLS_ALONE));
+        let mut policy = SpinPolicy::new(Some(POLLS_ALONE), false);
         for _ in 0..2 {
             assert_eq!([(); 3].map(|()| policy.step()), [Step::Linger, Step::Linger, Step::Spin]);
             policy.reset();
@@ -258,6 +269,8 @@ mod tests {
         let alone = |limit| SpinPolicy {
             run: Run::default(),
             next_look: POLLS_BEFORE_LOOK,
+            first_look: POLLS_BEFORE_LOOK,
+            is_measured: false,
             beyond: 0,
             limit,
             fixed: false,
@@ -278,6 +291,6 @@ mod tests {
         let mut chosen = SpinPolicy { fixed: true, ..alone(7) };
         (0..3).for_each(|_| chosen.share_cores_with(&[1]));
         assert_eq!(chosen.limit, 7, "the user's word counts");
-        assert!(SpinPolicy::new(None).cores.iter().any(|word| *word != 0), "our own affinity is known");
+        assert!(SpinPolicy::new(None, false).cores.iter().any(|word| *word != 0), "our own affinity is known");
     }
 }

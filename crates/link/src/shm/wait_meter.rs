@@ -15,14 +15,13 @@ use tidegate_flow::Instant;
 
 /// Polls of a program that does nothing else are closer than this, each to the next.
 const CLOSE: Duration = Duration::from_micros(20);
-/// After so many looks at close polls the system is asked how long the thread has run.
+/// After so many looks at close polls the system is asked how long the thread has run; where processors are shared, at
+/// the first look.
 const LOOKS_BEFORE_ASKED: u32 = 8;
 /// In a pause for want of a processor the thread has run for less than this part of it.
 const RUN_MOST: u32 = 4;
-/// A pause that is longer is none for want of a processor; the second holds where it is not known how long the thread
-/// has run, and processors are shared.
+/// A pause that is longer is none for want of a processor.
 const PAUSE_MOST: Duration = Duration::from_secs(1);
-const PAUSE_MOST_UNKNOWN: Duration = Duration::from_millis(50);
 
 /// The application has begun to poll in vain, or has ended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +50,7 @@ pub(super) struct WaitMeter {
 }
 
 impl WaitMeter {
-    /// A look at a run of empty polls. `shares`: whether processes known to us share processors, so that a poll that
-    /// comes late shows nothing.
-    /// `ran` tells how long the thread has run.
+    /// A look at a run of empty polls. `shares`: whether processes known to us share processors. `ran` tells how long the thread has run.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -62,10 +59,13 @@ impl WaitMeter {
         ran: impl FnOnce() -> Duration,
     ) -> Option<WaitChange> {
         let pause = now.since(self.last);
-        if looked.is_first {
-            (self.ran, self.close) = (None, 0);
-        }
-        let goes_on = !looked.is_first && self.is_wait(pause, looked.polls, shares, ran);
+        let goes_on = if looked.is_first {
+            self.close = 0;
+            (self.ran, self.polled) = (shares.then(ran), Duration::ZERO);
+            false
+        } else {
+            self.is_wait(pause, looked.polls, ran)
+        };
         let before = std::mem::replace(&mut self.last, now);
         if !goes_on {
             self.polls_before = if looked.is_first { looked.polls } else { 0 };
@@ -84,22 +84,16 @@ impl WaitMeter {
     }
 
     /// Something has come, or the endpoint closes.
-    pub(super) fn end(
-        &mut self,
-        now: Instant,
-        looked: Looked,
-        shares: bool,
-        ran: impl FnOnce() -> Duration,
-    ) -> Option<WaitChange> {
+    pub(super) fn end(&mut self, now: Instant, looked: Looked, ran: impl FnOnce() -> Duration) -> Option<WaitChange> {
         if !std::mem::take(&mut self.is_waiting) {
             return None;
         }
-        let goes_on = self.is_wait(now.since(self.last), looked.polls, shares, ran);
+        let goes_on = self.is_wait(now.since(self.last), looked.polls, ran);
         Some(WaitChange::Ends(if goes_on { now } else { self.last }))
     }
 
     /// Whether a run of polls has gone on waiting since the last look.
-    fn is_wait(&mut self, pause: Duration, polls: u32, shares: bool, ran: impl FnOnce() -> Duration) -> bool {
+    fn is_wait(&mut self, pause: Duration, polls: u32, ran: impl FnOnce() -> Duration) -> bool {
         if std::mem::take(&mut self.sleeps) {
             self.ran = None;
             return true;
@@ -115,13 +109,10 @@ impl WaitMeter {
         let now = ran();
         let before = self.ran.replace(now);
         let polled = std::mem::take(&mut self.polled);
-        match before {
-            Some(before) => {
-                let computed = now.saturating_sub(before).saturating_sub(polled);
-                pause <= PAUSE_MOST && computed * RUN_MOST <= pause
-            }
-            None => pause <= PAUSE_MOST_UNKNOWN && shares,
-        }
+        before.is_some_and(|before| {
+            let computed = now.saturating_sub(before).saturating_sub(polled);
+            pause <= PAUSE_MOST && computed * RUN_MOST <= pause
+        })
     }
 
     /// The thread is about to sleep until something comes.
@@ -178,7 +169,7 @@ mod tests {
         fn end(&mut self, pause: u64, ran: u64, polls: u32) -> Option<WaitChange> {
             self.now += pause;
             self.ran += ran;
-            self.meter.end(at(self.now), later(polls), self.shares, || Duration::from_micros(self.ran))
+            self.meter.end(at(self.now), later(polls), || Duration::from_micros(self.ran))
         }
     }
 
@@ -211,9 +202,6 @@ mod tests {
         for shares in [false, true] {
             let mut watched = Watched { shares, ..Watched::default() };
             assert_eq!(watched.look(1_000, 1_000, first(1)), None);
-            // Of the first pause nothing is known; where processors are shared it may have been one for want of them.
-            assert_eq!(watched.look(1_000, 1_000, later(1)).is_some(), shares);
-            let _ = watched.look(1_000, 1_000, later(1));
             assert!((0..100).all(|_| watched.look(1_000, 1_000, later(1)).is_none()));
             // Two polls in each turn, as an MPI makes them, are no wait of any length.
             let mut waited = 0;
@@ -245,6 +233,14 @@ mod tests {
         assert_eq!(watched.look(8_000, 7_000, later(1)), Some(WaitChange::Ends(at(310_129))), "it has computed");
         assert!(matches!(watched.look(9_000, 0, later(1)), Some(WaitChange::Begins(_))));
         assert!(matches!(watched.look(2_000_000, 0, later(1)), Some(WaitChange::Ends(_))), "nothing takes so long");
+    }
+
+    #[test]
+    fn where_processors_are_shared_two_polls_make_a_wait() {
+        let mut watched = Watched { shares: true, ..Watched::default() };
+        assert_eq!(watched.look(100_000, 9, first(1)), None);
+        assert_eq!(watched.look(30_000, 2, later(1)), Some(WaitChange::Begins(at(70_000))));
+        assert_eq!(watched.end(30_000, 2, 1), Some(WaitChange::Ends(at(160_000))));
     }
 
     #[test]
