@@ -1,6 +1,7 @@
 //! The command line. Help, shell completions and the man page are made from it.
 
 mod diagnosing;
+mod hanging;
 mod recording;
 mod simulating;
 mod watching;
@@ -25,6 +26,7 @@ use crate::tuning::{Tuning, value_of};
 
 use diagnosing::DOCTOR_HELP;
 pub use diagnosing::DoctorArguments;
+pub use hanging::HangOptions;
 use recording::REPORT_HELP;
 pub use recording::{RecordOptions, ReportArguments};
 use simulating::{PAPER_HELP, SIM_HELP};
@@ -143,8 +145,8 @@ pub enum Command {
 }
 
 const RUN_HELP: &str = "\
-Exit code: the program's; 128+N when signal N ended it; 2 wrong usage; 125 tidegate itself failed; 126 the program \
-cannot be executed; 127 it was not found.
+Exit code: the program's; 128+N when signal N ended it; 2 wrong usage; 123 --hang-exit ended the job; 125 tidegate \
+itself failed; 126 the program cannot be executed; 127 it was not found.
 
 Examples:
   tidegate run mpiexec -n 8 ./program
@@ -152,6 +154,7 @@ Examples:
   tidegate run -- timeout 60 mpiexec -n 2 python script.py
   tidegate run ./program                   (a single process, or a script that calls mpiexec)
   tidegate run --record slow mpiexec -n 8 ./program    (tidegate report slow: what happened when, and what to change)
+  tidegate run --hang-after 600 --hang-exit mpiexec -n 64 ./program    (a job that hangs says why, and ends)
 
 `tidegate counters` explains the columns of the report.";
 
@@ -203,6 +206,10 @@ pub struct RunArguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub recording: RecordOptions,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub hang: HangOptions,
 
     /// Print all counters above the verdict, of the job and of ranks, and what each setting became
     #[arg(long, short, help_heading = "Report")]
