@@ -12,8 +12,8 @@ use crate::process::State;
 
 /// One that does nothing but poll gives the processor away at least this often for each second of it that it uses.
 const YIELDS_LEAST: f64 = 2000.0;
-/// One that has used less than this part of the time, without giving the processor away, need not compute: it may sleep
-/// between its polls.
+/// One that was found asleep and has used less than this part of the time need not compute: it sleeps between its
+/// polls.
 const COMPUTES_FROM: f64 = 0.2;
 
 /// The time between two looks at a process.
@@ -53,9 +53,8 @@ impl Stretch {
         match self.state {
             State::Runnable if has_polled => PollHabit::Polls,
             State::Runnable if self.yields == 0 && self.ran <= self.accuracy => PollHabit::Starved,
-            State::Runnable | State::Sleeping
-                if !has_polled && self.ran.as_secs_f64() >= self.lasted.as_secs_f64() * COMPUTES_FROM =>
-            {
+            State::Runnable => PollHabit::Computes,
+            State::Sleeping if !has_polled && self.ran.as_secs_f64() >= self.lasted.as_secs_f64() * COMPUTES_FROM => {
                 PollHabit::Computes
             }
             _ => PollHabit::Unclear,
@@ -63,28 +62,34 @@ impl Stretch {
     }
 }
 
-/// Since when a process has done nothing but poll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a process has spent a quiet period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Polling {
-    /// How it spent the last stretch that tells anything.
-    pub habit: PollHabit,
-    /// For how much of the time that counts.
+    /// For how long it has done nothing but poll, up to now.
     pub polls_for: Duration,
+    /// How much of the time since it did that last it computed.
+    computes_for: Duration,
+    /// For how much of that time it is not clear.
+    unclear_for: Duration,
 }
 
 impl Polling {
-    /// Nothing is known yet.
-    pub const UNKNOWN: Polling = Polling { habit: PollHabit::Unclear, polls_for: Duration::ZERO };
-
     /// Takes into account what it did between two looks, which counts for `time`.
     pub fn add(&mut self, habit: PollHabit, time: Duration) {
         match habit {
-            PollHabit::Polls => self.polls_for += time,
+            PollHabit::Polls => *self = Polling { polls_for: self.polls_for + time, ..Polling::default() },
             // It has done nothing: neither a proof nor the contrary.
-            PollHabit::Starved => return,
-            PollHabit::Computes | PollHabit::Unclear => self.polls_for = Duration::ZERO,
+            PollHabit::Starved => {}
+            PollHabit::Computes => (self.polls_for, self.computes_for) = (Duration::ZERO, self.computes_for + time),
+            PollHabit::Unclear => (self.polls_for, self.unclear_for) = (Duration::ZERO, self.unclear_for + time),
         }
-        self.habit = habit;
+    }
+
+    /// Whether it computes, and does not only seem to at some look: one that sleeps between its polls is found awake
+    /// now and then.
+    #[must_use]
+    pub fn computes(&self) -> bool {
+        self.computes_for > self.unclear_for
     }
 }
 
@@ -127,10 +132,11 @@ mod tests {
             (1000, 9, Runnable, Computes),
             (1000, 1500, Runnable, Computes),
             (300, 2, Runnable, Computes),
+            (40, 0, Runnable, Computes),
             // Its other threads do.
             (3000, 2, Sleeping, Computes),
             // It sleeps between its polls.
-            (30, 0, Runnable, Unclear),
+            (30, 0, Sleeping, Unclear),
             (30, 30, Sleeping, Unclear),
             (1000, 200_000, Sleeping, Unclear),
             (0, 0, Sleeping, Unclear),
@@ -143,16 +149,20 @@ mod tests {
 
     #[test]
     fn it_has_polled_all_the_time_if_it_never_did_anything_else() {
-        let mut polling = Polling::UNKNOWN;
-        for habit in [PollHabit::Polls, PollHabit::Starved, PollHabit::Polls] {
-            polling.add(habit, ms(500));
-        }
-        assert_eq!(polling, Polling { habit: PollHabit::Polls, polls_for: ms(1000) });
-        for habit in [PollHabit::Computes, PollHabit::Unclear] {
-            polling.add(PollHabit::Polls, ms(500));
-            polling.add(habit, ms(500));
-            assert_eq!(polling, Polling { habit, polls_for: ms(0) });
-        }
+        let of = |habits: &[PollHabit]| {
+            let mut polling = Polling::default();
+            habits.iter().for_each(|habit| polling.add(*habit, ms(500)));
+            (polling.polls_for, polling.computes())
+        };
+        use PollHabit::{Computes, Polls, Starved, Unclear};
+        assert_eq!(of(&[]), (ms(0), false));
+        assert_eq!(of(&[Polls, Starved, Polls]), (ms(1000), false));
+        assert_eq!(of(&[Polls, Polls, Computes]), (ms(0), true));
+        assert_eq!(of(&[Computes, Starved]), (ms(0), true));
+        assert_eq!(of(&[Computes, Computes, Polls]), (ms(500), false));
+        // It sleeps between its polls, and was found awake once.
+        assert_eq!(of(&[Unclear, Unclear, Computes]), (ms(0), false));
+        assert_eq!(of(&[Polls, Unclear]), (ms(0), false));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::polling::PollHabit;
 use crate::culprit::{self, End, Finding, Member, Presence, Wait, Waits, age};
 
 /// At most this number of ranks are named one by one.
@@ -11,8 +10,8 @@ const NAMED_MOST: usize = 2;
 /// How a rank polls, which its open receives do not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankPolls {
-    /// How it spent the time between the last two looks.
-    pub habit: PollHabit,
+    /// Whether it computes, if it polls at all.
+    pub computes: bool,
     /// Whether it has polled in its MPI and done nothing else, for as long as a quiet period must last.
     pub all_the_time: bool,
 }
@@ -51,8 +50,7 @@ pub fn quiet_time(time: Duration) -> String {
 /// ranks of the job are among them, on this host. `None`: hardly any rank waits, so there is nothing to say.
 #[must_use]
 pub fn judge(waits: &Waits, polls: &[RankPolls], is_whole: bool) -> Option<HangVerdict> {
-    let computes_between =
-        |place: usize| waits.members[place].presence == Presence::Here && polls[place].habit == PollHabit::Computes;
+    let computes_between = |place: usize| waits.members[place].presence == Presence::Here && polls[place].computes;
     // Such a rank needs later what it has posted.
     let mut job = waits.clone();
     job.waits.retain(|wait| !computes_between(wait.waiter));
@@ -160,7 +158,8 @@ fn wait(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::culprit::{Cause, Doing, Receive};
+    use crate::culprit::{Doing, Receive};
+    use tidegate_message::WaitCause;
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -191,7 +190,7 @@ mod tests {
             let wait = |waiter: usize, awaited: usize| Wait {
                 waiter,
                 awaited,
-                cause: Cause::Message,
+                cause: WaitCause::Message,
                 share: 1.0,
                 open_for: Some(seconds(60)),
                 receive: Some(receive(77)),
@@ -199,7 +198,7 @@ mod tests {
             let all = awaited.iter().enumerate();
             let waits = all.flat_map(|(waiter, awaited)| awaited.iter().map(move |awaited| wait(waiter, *awaited)));
             let members = (0..awaited.len()).map(member).collect();
-            let polls = vec![RankPolls { habit: PollHabit::Polls, all_the_time: true }; awaited.len()];
+            let polls = vec![RankPolls { computes: false, all_the_time: true }; awaited.len()];
             Case { job: Waits { members, waits: waits.collect() }, polls, is_whole: true }
         }
 
@@ -207,7 +206,7 @@ mod tests {
             self.job.members[rank].presence = Presence::Away(seconds(61));
             self.job.members[rank].doing = doing;
             self.job.waits.retain(|wait| wait.waiter != rank);
-            self.polls[rank] = RankPolls { habit: PollHabit::Unclear, all_the_time: false };
+            self.polls[rank] = RankPolls { computes: false, all_the_time: false };
             self
         }
 
@@ -222,8 +221,8 @@ mod tests {
             self
         }
 
-        fn polls(mut self, rank: usize, habit: PollHabit) -> Self {
-            self.polls[rank] = RankPolls { habit, all_the_time: false };
+        fn polls_in_part(mut self, rank: usize, computes: bool) -> Self {
+            self.polls[rank] = RankPolls { computes, all_the_time: false };
             self
         }
 
@@ -275,7 +274,7 @@ mod tests {
         assert!(!is_closed && two.starts_with("no message for 60 s: 1 rank waits for rank 1, which"), "{two}");
         // It has posted a receive from a rank that waits for it, and computes between its looks.
         let expected = "no message for 60 s: 2 ranks wait for rank 0, which computes, and calls MPI now and then";
-        assert_eq!(Case::new(&RING).polls(0, PollHabit::Computes).said(), (expected.to_owned(), false));
+        assert_eq!(Case::new(&RING).polls_in_part(0, true).said(), (expected.to_owned(), false));
         let expected = "no message for 60 s: 1 rank waits for messages that no rank sends: rank 0 (of any rank, tag 5, \
                         MPI_COMM_WORLD); rank 1 has not called MPI for 61.0 s and computes";
         let farm = Case::new(&[&[], &[]]).any(0).away(1, Doing::Computes);
@@ -294,11 +293,9 @@ mod tests {
 
     #[test]
     fn a_job_is_ended_only_if_all_of_it_is_seen_to_wait_all_the_time() {
-        let but_for_one: [(&str, Case); 8] = [
+        let but_for_one: [(&str, Case); 6] = [
             ("ranks on another host", Case::new(&RING).in_part()),
-            ("one has polled for a part of the time", Case::new(&RING).polls(1, PollHabit::Polls)),
-            ("one sleeps between its calls", Case::new(&RING).polls(1, PollHabit::Unclear)),
-            ("one has had no processor", Case::new(&RING).polls(1, PollHabit::Starved)),
+            ("one has polled for a part of the time", Case::new(&RING).polls_in_part(1, false)),
             ("one waits for nothing", Case::new(&[&[1], &[0], &[]])),
             ("one waits for a rank that has left", Case::new(&[&[1], &[0, 2], &[]]).is(2, Presence::Ended)),
             ("one waits for a rank that is gone", Case::new(&[&[1], &[0, 2], &[]]).is(2, Presence::Gone)),

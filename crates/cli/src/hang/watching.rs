@@ -206,8 +206,8 @@ impl Watch {
         let polls: Vec<RankPolls> = now
             .processes
             .iter()
-            .map(|seen| known.polling.get(&seen.identity()).copied().unwrap_or(Polling::UNKNOWN))
-            .map(|polling| RankPolls { habit: polling.habit, all_the_time: polling.polls_for >= self.after })
+            .map(|seen| known.polling.get(&seen.identity()).copied().unwrap_or_default())
+            .map(|polling| RankPolls { computes: polling.computes(), all_the_time: polling.polls_for >= self.after })
             .collect();
         let mut verdict = judge(&waits, &polls, is_whole(now))?;
         verdict.closed.take_if(|_| !has_single_threads(known.threads.as_ref(), now));
@@ -248,7 +248,7 @@ fn add_polling(polling: &mut HashMap<Identity, Polling>, before: &Look, now: &Lo
     for seen in &now.processes {
         let stretch = earlier.get(&seen.identity()).and_then(|before| stretch(before, seen, lasted));
         let habit = stretch.map_or(PollHabit::Unclear, |stretch| stretch.habit());
-        polling.entry(seen.identity()).or_insert(Polling::UNKNOWN).add(habit, time);
+        polling.entry(seen.identity()).or_default().add(habit, time);
     }
 }
 
