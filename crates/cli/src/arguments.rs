@@ -31,8 +31,8 @@ use recording::REPORT_HELP;
 pub use recording::{RecordOptions, ReportArguments};
 use simulating::{PAPER_HELP, SIM_HELP};
 pub use simulating::{PaperArguments, SharingOptions, SimArguments};
-use watching::TOP_HELP;
-pub use watching::TopArguments;
+use watching::{COUNTERS_HELP, TOP_HELP};
+pub use watching::{CountersArguments, TopArguments};
 
 /// What `--version` prints after the name: the version, and the schemes that users choose from.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -170,11 +170,6 @@ Examples:
 docs/record.md says what is in a trace and what is not. To replay it: operation = \"trace\", trace = \"job.goal\" in \
 a file for `tidegate sim`.";
 
-const COUNTERS_HELP: &str = "\
-Examples:
-  tidegate counters
-  mkdir /tmp/pages; FI_TIDEGATE_STATS_DIR=/tmp/pages mpiexec -n 4 ./program; tidegate counters /tmp/pages";
-
 const ENV_HELP: &str = "\
 Examples:
   eval \"$(tidegate env)\"
@@ -267,22 +262,6 @@ pub struct EnvArguments {
     /// The launcher that will be called, to set only what its MPI needs
     #[arg(trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
-}
-
-/// Arguments of `tidegate counters`.
-#[derive(Debug, Args)]
-pub struct CountersArguments {
-    /// A folder of counter pages, as FI_TIDEGATE_STATS_DIR names it
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub dir: Option<PathBuf>,
-
-    /// Which ranks get a line of their own
-    #[arg(long, value_enum, default_value_t = Ranks::Auto, requires = "dir")]
-    pub ranks: Ranks,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Arguments of `tidegate completions`.
