@@ -1,6 +1,7 @@
 //! The command line. Help, shell completions and the man page are made from it.
 
 mod diagnosing;
+mod hanging;
 mod recording;
 mod simulating;
 mod watching;
@@ -25,12 +26,13 @@ use crate::tuning::{Tuning, value_of};
 
 use diagnosing::DOCTOR_HELP;
 pub use diagnosing::DoctorArguments;
+pub use hanging::HangOptions;
 use recording::REPORT_HELP;
 pub use recording::{RecordOptions, ReportArguments};
 use simulating::{PAPER_HELP, SIM_HELP};
 pub use simulating::{PaperArguments, SharingOptions, SimArguments};
-use watching::TOP_HELP;
-pub use watching::TopArguments;
+use watching::{COUNTERS_HELP, TOP_HELP};
+pub use watching::{CountersArguments, TopArguments};
 
 /// What `--version` prints after the name: the version, and the schemes that users choose from.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -143,8 +145,8 @@ pub enum Command {
 }
 
 const RUN_HELP: &str = "\
-Exit code: the program's; 128+N when signal N ended it; 2 wrong usage; 125 tidegate itself failed; 126 the program \
-cannot be executed; 127 it was not found.
+Exit code: the program's; 128+N when signal N ended it; 2 wrong usage; 123 --hang-exit ended the job; 125 tidegate \
+itself failed; 126 the program cannot be executed; 127 it was not found.
 
 Examples:
   tidegate run mpiexec -n 8 ./program
@@ -152,6 +154,7 @@ Examples:
   tidegate run -- timeout 60 mpiexec -n 2 python script.py
   tidegate run ./program                   (a single process, or a script that calls mpiexec)
   tidegate run --record slow mpiexec -n 8 ./program    (tidegate report slow: what happened when, and what to change)
+  tidegate run --hang-after 600 --hang-exit mpiexec -n 64 ./program    (a job that hangs says why, and ends)
 
 `tidegate counters` explains the columns of the report.";
 
@@ -166,11 +169,6 @@ Examples:
 
 docs/record.md says what is in a trace and what is not. To replay it: operation = \"trace\", trace = \"job.goal\" in \
 a file for `tidegate sim`.";
-
-const COUNTERS_HELP: &str = "\
-Examples:
-  tidegate counters
-  mkdir /tmp/pages; FI_TIDEGATE_STATS_DIR=/tmp/pages mpiexec -n 4 ./program; tidegate counters /tmp/pages";
 
 const ENV_HELP: &str = "\
 Examples:
@@ -203,6 +201,10 @@ pub struct RunArguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub recording: RecordOptions,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub hang: HangOptions,
 
     /// Print all counters above the verdict, of the job and of ranks, and what each setting became
     #[arg(long, short, help_heading = "Report")]
@@ -260,22 +262,6 @@ pub struct EnvArguments {
     /// The launcher that will be called, to set only what its MPI needs
     #[arg(trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
-}
-
-/// Arguments of `tidegate counters`.
-#[derive(Debug, Args)]
-pub struct CountersArguments {
-    /// A folder of counter pages, as FI_TIDEGATE_STATS_DIR names it
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub dir: Option<PathBuf>,
-
-    /// Which ranks get a line of their own
-    #[arg(long, value_enum, default_value_t = Ranks::Auto, requires = "dir")]
-    pub ranks: Ranks,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Arguments of `tidegate completions`.

@@ -5,6 +5,9 @@ use std::fmt;
 
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
+/// `--hang-exit` ended the job. The code of timeout(1) for such an end, 124, is taken by [`LOST`]; 123 is the next one
+/// that shells leave free.
+pub const HUNG: u8 = 123;
 /// The program succeeded, and messages that it had sent were lost.
 pub const LOST: u8 = 124;
 /// `tidegate` itself failed.

@@ -8,6 +8,7 @@
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
 //! * [`jobs`], [`process`]: which jobs run, found by those folders;
 //! * [`top`], [`culprit`]: running jobs, live, and who holds up whom;
+//! * [`hang`]: a job that hangs, noticed while it runs;
 //! * [`doctor`]: whether a job would run here, and what would help;
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
@@ -34,6 +35,7 @@ pub mod doctor;
 pub mod failure;
 pub mod files;
 pub mod folder;
+pub mod hang;
 pub mod html;
 pub mod jobs;
 pub mod launcher;

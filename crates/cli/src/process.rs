@@ -1,5 +1,6 @@
 //! Processes of this host, as /proc shows them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
@@ -39,6 +40,17 @@ impl Process {
 /// The process of this number, if there is one.
 pub fn find(pid: u32) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// How long each thread of a process has used processors, in ticks, by the thread's number.
+pub fn threads(pid: u32) -> HashMap<u32, u64> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let ran = |entry: fs::DirEntry| {
+        let thread = entry.file_name().to_str()?.parse().ok()?;
+        // One may end meanwhile.
+        Some((thread, parse(&fs::read_to_string(entry.path().join("stat")).ok()?)?.ran_ticks))
+    };
+    entries.filter_map(ran).collect()
 }
 
 fn parse(stat: &str) -> Option<Process> {
@@ -146,5 +158,7 @@ mod tests {
         let now = tidegate_link::since_epoch();
         assert!(this.is_alive() && started <= now + Duration::from_secs(2), "{started:?} {now:?}");
         assert_eq!(find(u32::MAX), None);
+        let ids = std::thread::spawn(|| threads(std::process::id())).join().unwrap();
+        assert!(ids.contains_key(&std::process::id()) && ids.len() >= 2 && threads(u32::MAX).is_empty(), "{ids:?}");
     }
 }

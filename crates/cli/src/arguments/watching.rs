@@ -1,11 +1,12 @@
-//! Arguments of `tidegate top`.
+//! Arguments of `tidegate top` and `tidegate counters`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::interval;
+use super::{Ranks, interval};
 
 pub(super) const TOP_HELP: &str = "\
 Exit code: 0; 2 wrong usage, no such job, or no terminal; 125 tidegate itself failed.
@@ -18,6 +19,11 @@ Examples:
   tidegate top --once --json --interval 2  (rates over two seconds, for programs)
 
 docs/top.md shows what it looks like.";
+
+pub(super) const COUNTERS_HELP: &str = "\
+Examples:
+  tidegate counters
+  mkdir /tmp/pages; FI_TIDEGATE_STATS_DIR=/tmp/pages mpiexec -n 4 ./program; tidegate counters /tmp/pages";
 
 /// Arguments of `tidegate top`.
 #[derive(Debug, Args)]
@@ -37,4 +43,20 @@ pub struct TopArguments {
     /// Time from look to look [default: 1; with --once 0.5]
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub interval: Option<Duration>,
+}
+
+/// Arguments of `tidegate counters`.
+#[derive(Debug, Args)]
+pub struct CountersArguments {
+    /// A folder of counter pages, as FI_TIDEGATE_STATS_DIR names it
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+
+    /// Which ranks get a line of their own
+    #[arg(long, value_enum, default_value_t = Ranks::Auto, requires = "dir")]
+    pub ranks: Ranks,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }

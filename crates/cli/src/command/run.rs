@@ -20,6 +20,7 @@ use crate::child;
 use crate::command::Prepared;
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
+use crate::hang::watching::HangWatch;
 use crate::jobs::Description;
 use crate::mpi::{Mpi, MpiKind};
 use crate::recording::facts::{End, Facts};
@@ -66,11 +67,13 @@ pub fn run_with(
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
     folder.describe(&Description::of_this_process(&arguments.command, prepared.mpi.as_ref().map(|mpi| mpi.kind.id())));
     let mut command = command(arguments, &prepared, &folder, variables)?;
+    let hangs = HangWatch::start(&arguments.hang, folder.path(), prepared.mpi.as_ref().map(|mpi| mpi.kind.id()))?;
     let mut recording = record(arguments, &prepared, &folder)?;
     let (start, kills) = (Instant::now(), OomKills::now());
     let ended = child::run(&mut command).map_err(|failure| not_started(failure, &mut recording))?;
     let wall_time = start.elapsed();
     let end = tidegate_link::since_epoch();
+    let has_hung = hangs.is_some_and(HangWatch::finish);
     let exit_code = child::exit_code(ended.status);
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
@@ -108,7 +111,11 @@ pub fn run_with(
     }
     end_well(more.map(|_| ()), exit_code)?;
     let has_lost = say_lost(&job);
-    Ok(if exit_code == 0 && has_lost { failure::LOST } else { exit_code })
+    Ok(match exit_code {
+        _ if has_hung => failure::HUNG,
+        0 if has_lost => failure::LOST,
+        code => code,
+    })
 }
 
 /// Says how many messages that counted as sent were lost, if any were, which it returns.

@@ -50,7 +50,8 @@ pub fn waits_at_the_end(last: &Look, mpi: Option<&str>) -> Waits {
     waits
 }
 
-fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: Duration) -> Waits {
+/// The same, where a process counts as away that has not polled for `patience`.
+pub fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: Duration) -> Waits {
     let earlier = by_identity(before);
     let job = Job {
         mpi,

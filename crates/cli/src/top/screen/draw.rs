@@ -23,7 +23,8 @@ impl Screen {
             frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
             return;
         }
-        let lines = [Constraint::Length(2), Constraint::Length(2), Constraint::Min(3), Constraint::Length(1)];
+        let said = self.finding_height(area);
+        let lines = [Constraint::Length(2), Constraint::Length(said), Constraint::Min(3), Constraint::Length(1)];
         let [head, finding, body, keys] = Layout::vertical(lines).areas(area);
         self.draw_head(frame, head);
         self.draw_finding(frame, finding);
@@ -67,6 +68,24 @@ impl Screen {
     /// The time from look to look, which is longer than asked for where looks take long.
     fn every(&self) -> String {
         age(self.interval.max(self.cost + crate::top::watch::pause(self.interval, self.cost)))
+    }
+
+    /// Lines for the sentences above the view: as many as they need, as far as the view leaves them. Lists scroll, so a
+    /// quarter of the screen is theirs in any case.
+    fn finding_height(&self, area: Rect) -> u16 {
+        const USUAL: u16 = 2;
+        let room = area.height.saturating_sub(3);
+        let body = match self.view {
+            _ if self.has_help => return USUAL,
+            View::Jobs => 1 + 2 * self.views.len(),
+            View::Ranks => 1 + self.arranged().len(),
+            View::Detail | View::Matrix => room.into(),
+        };
+        let Some(view) = self.current() else { return USUAL };
+        let texts = [Some(&view.sentence), view.trouble.as_ref()];
+        let needed: usize = texts.into_iter().flatten().map(|text| line_count(text, area.width.into())).sum();
+        let free = usize::from(room).saturating_sub(body).max(usize::from(room / 4)).max(USUAL.into());
+        needed.clamp(USUAL.into(), free) as u16
     }
 
     fn draw_finding(&self, frame: &mut Frame, area: Rect) {
@@ -123,6 +142,22 @@ impl Screen {
         }
         frame.render_widget(Paragraph::new(line), area);
     }
+}
+
+/// The lines that a text takes where it is broken between words.
+fn line_count(text: &str, width: usize) -> usize {
+    let (mut lines, mut used) = (1, 0);
+    for length in text.split_whitespace().map(|word| word.chars().count()) {
+        let with_space = if used == 0 { length } else { used + 1 + length };
+        if with_space <= width {
+            used = with_space;
+        } else {
+            // A word that is longer than a line is broken.
+            lines += if used == 0 { (length - 1) / width } else { 1 + (length - 1) / width };
+            used = (length - 1) % width + 1;
+        }
+    }
+    lines
 }
 
 /// A number of things.

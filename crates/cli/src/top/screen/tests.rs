@@ -74,6 +74,33 @@ fn one_job_is_shown_at_once_with_who_holds_it_up_and_the_keys() {
 }
 
 #[test]
+fn a_long_sentence_is_shown_whole_where_there_is_room() {
+    let sentence = "rank 3 waits 5.3 s for a message of rank 0 (tag 77, MPI_COMM_WORLD), which waits for rank 3; 4 ranks \
+                    wait in all; a message of rank 0 with tag 78, MPI_COMM_WORLD is there, which no receive of rank 3 accepts";
+    let mut long = example(4);
+    long.sentence = sentence.to_owned();
+    let mut shown = Shown::new(80, 24, vec![long.clone()]);
+    let lines = shown.lines();
+    assert_eq!(lines[2..5].join(" "), sentence);
+    assert!(lines[5].starts_with("rank  ▲state") && lines[9].starts_with("3 "), "{lines:?}");
+    // Its lines go to the sentence before they go to a list that scrolls, and none where there are few.
+    let many = |height| {
+        let mut many = example(48);
+        many.sentence = sentence.to_owned();
+        Shown::new(80, height, vec![many]).lines()
+    };
+    assert_eq!(many(24)[2..5].join(" "), sentence);
+    assert!(many(10)[4].starts_with("rank  ▲state"), "{:?}", many(10));
+    // So it is beside a list of jobs, and above one rank and the matrix.
+    let mut jobs = Shown::new(80, 24, vec![long.clone(), example(8)]);
+    assert!(jobs.text().contains("accepts"), "{}", jobs.text());
+    for keys in [&[KeyCode::Enter][..], &[KeyCode::Char('m')]] {
+        let mut shown = Shown::new(80, 24, vec![long.clone()]);
+        assert!(shown.press(keys).text().contains("accepts"));
+    }
+}
+
+#[test]
 fn no_job_is_said_and_what_to_do() {
     let mut shown = Shown::new(80, 24, Vec::new());
     assert!(shown.text().contains("No job of this user runs on this host"), "{}", shown.text());
