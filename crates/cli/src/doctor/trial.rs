@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,8 +12,9 @@ use serde_json::Value;
 
 use super::rank::{Step, step_in};
 use super::words::{Starter, Words};
+use crate::child::{exit_code, wait_for};
 use crate::mpi::MpiKind;
-use crate::quote::quote;
+use crate::quote;
 
 /// How long a job that was told to end may take for that, before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
@@ -99,7 +99,7 @@ impl Request<'_> {
         let mut trial = Trial {
             hosts: self.hosts.to_vec(),
             ranks: self.ranks(),
-            command: shell(&job),
+            command: quote::line(&job),
             timed_out: ended.is_none(),
             exit_code: ended.unwrap_or(-1),
             seconds,
@@ -151,30 +151,15 @@ fn placement(starter: &Starter, kind: Option<MpiKind>, hosts: &[String]) -> Vec<
     }
 }
 
-fn shell(words: &[OsString]) -> String {
-    let words: Vec<String> = words.iter().map(|word| String::from_utf8_lossy(&quote(word)).into_owned()).collect();
-    words.join(" ")
-}
-
 /// Waits for the end of a run. After its time it is told to end, which it passes on to the launcher. `None`: it was.
 fn wait(child: &mut Child, timeout: Duration) -> Option<i32> {
-    let ends_within = |child: &mut Child, patience: Duration| {
-        let end = Instant::now() + patience;
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < end => sleep(Duration::from_millis(10)),
-                _ => return None,
-            }
-        }
-    };
-    if let Some(status) = ends_within(child, timeout) {
-        return Some(crate::child::exit_code(status).into());
+    if let Some(status) = wait_for(child, timeout) {
+        return Some(exit_code(status).into());
     }
     let pid = Pid::from_child(child);
     let launchers = children_of(child.id());
     let _ = kill_process(pid, Signal::TERM);
-    if ends_within(child, END_PATIENCE).is_none() {
+    if wait_for(child, END_PATIENCE).is_none() {
         launchers.into_iter().chain([pid]).for_each(|pid| _ = kill_process(pid, Signal::KILL));
         let _ = child.wait();
     }
@@ -265,7 +250,7 @@ mod tests {
             hosts: &hosts,
             timeout,
         };
-        shell(&request.words_of_job(Path::new("/t/tidegate")).unwrap())
+        quote::line(&request.words_of_job(Path::new("/t/tidegate")).unwrap())
     }
 
     #[test]

@@ -125,8 +125,8 @@ fn processes(facts: &Facts) -> Verdict {
 mod tests {
     use super::super::testing::{healthy, one};
     use super::*;
-    use crate::doctor::facts::Container;
     use crate::doctor::verdict::Level;
+    use tidegate_link::Container;
 
     const FILE: &str = " | sudo tee /etc/security/limits.d/mpi.conf   # then log in again";
 

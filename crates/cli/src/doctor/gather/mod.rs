@@ -20,11 +20,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidegate_link::Container;
+
 use super::facts::{Facts, MpiFacts};
 use super::trial::{Request, Trial};
 use super::words::{Starter, Words};
 use crate::check;
-use crate::launcher::{Launcher, folders_of_programs};
+use crate::launcher::{Launcher, folders_near};
 use crate::mpi::{Mpi, recognise};
 use crate::settings::{Plan, Setting};
 use crate::tuning::Tuning;
@@ -58,7 +60,7 @@ pub fn gather(wish: &Wish, progress: &dyn Fn(&str)) -> Facts {
     let ranks = ranks_here.unwrap_or(cores);
     let mpi = mpi_facts(&words, wish.tuning);
     let found = provider::find(wish.tuning.provider_dir.as_deref());
-    let near = near(&words, wish.command);
+    let near = folders_near(words.launcher(), wish.command);
     let provider_dir = found.as_ref().map_or(Path::new("/"), PathBuf::as_path);
     let root = rustix::process::geteuid().is_root();
     let plan = Plan {
@@ -74,7 +76,7 @@ pub fn gather(wish: &Wish, progress: &dyn Fn(&str)) -> Facts {
     let mut facts = Facts {
         host: process::host_name(),
         cores,
-        container: host::container(),
+        container: Container::around(),
         ranks,
         are_ranks_given: ranks_here.is_some(),
         hosts,
@@ -142,19 +144,9 @@ fn ranks_here(words: &Words, hosts: usize) -> Option<u32> {
     Some(all.div_ceil(hosts).max(1))
 }
 
-fn near(words: &Words, command: &[OsString]) -> Vec<PathBuf> {
-    match &words.starter {
-        Some(Starter::Mpi(launcher)) => launcher.folders(),
-        _ => folders_of_programs(command),
-    }
-}
-
 fn mpi_facts(words: &Words, tuning: &Tuning) -> MpiFacts {
     let program = words.program.as_ref().map(|name| program::look(name, words.program_path()));
-    let launcher: Option<&Launcher> = match &words.starter {
-        Some(Starter::Mpi(launcher)) => Some(launcher),
-        _ => None,
-    };
+    let launcher = words.launcher();
     let of_program = program.as_ref().and_then(|program| program.library.clone());
     let kind_of_program = program.as_ref().and_then(|program| program.kind);
     let mpi = recognise(tuning.mpi, launcher).or_else(|| kind_of_program.map(Mpi::of));
