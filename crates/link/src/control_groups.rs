@@ -15,7 +15,7 @@ pub(crate) fn folders(root: &Path, controller: &str) -> Vec<PathBuf> {
     let mount = root.join("sys/fs/cgroup");
     let folders = groups.lines().filter_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-        // The second version of control groups has one hierarchy, without a name; the first has one of each controller.
+        // The second version of control groups has one hierarchy, without a name; the first has one per controller.
         let base = match controllers {
             "" => mount.clone(),
             _ if controllers.split(',').any(|name| name == controller) => mount.join(controller),
