@@ -85,6 +85,12 @@ def test_gasnet_passes_its_tests(gasnet):
     assert failures(gasnet_commands(gasnet), environment(gasnet.environment())) == []
 
 
+def test_run_starts_gasnets_spawner(gasnet):
+    variables = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **gasnet.environment()}
+    result = process.run([TIDEGATE, "run", gasnet.spawner, "-n", "2", gasnet.conduit / "testsmall", "100"], variables, timeout=LIMIT)
+    assert result.status == 0 and "2 processes of" in result.output and "rma_operations" in result.output, result.explain()
+
+
 def test_gasnet_passes_its_tests_over_two_hosts(gasnet):
     if reason := made.why_not():
         pytest.skip(reason)

@@ -54,9 +54,9 @@ pub fn gather(wish: &Wish, progress: &dyn Fn(&str)) -> Facts {
     let environment = |name: &str| std::env::var_os(name);
     let words = Words::of(wish.command);
     let parameters = wish.tuning.parameters();
-    let hosts = if wish.hosts.is_empty() { words.hosts.clone() } else { wish.hosts.to_vec() };
+    let named = if wish.hosts.is_empty() { words.hosts.clone() } else { wish.hosts.to_vec() };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let ranks_here = ranks_here(&words, hosts.len());
+    let ranks_here = ranks_here(&words, named.len());
     let ranks = ranks_here.unwrap_or(cores);
     let mpi = mpi_facts(&words, wish.tuning);
     let found = provider::find(wish.tuning.provider_dir.as_deref());
@@ -79,7 +79,7 @@ pub fn gather(wish: &Wish, progress: &dyn Fn(&str)) -> Facts {
         container: Container::around(),
         ranks,
         are_ranks_given: ranks_here.is_some(),
-        hosts,
+        hosts: if named.is_empty() { slurm::nodes() } else { named },
         has_shared_folder: wish.shared.is_some(),
         provider: Some(found.map_err(|failure| failure.to_string())),
         refused: check::check(&parameters, &environment).err().map(|failure| failure.to_string()),
