@@ -18,6 +18,9 @@ use crate::quote;
 
 /// How long a job that was told to end may take for that, before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+/// The option by which Intel MPI's launcher is told how to start its processes on hosts. Where hosts are named it takes
+/// `ssh` by default, also in a job of Slurm.
+const BOOTSTRAP: &str = "-bootstrap";
 /// Lines of its output that are kept, of those that are no steps.
 const OUTPUT_MOST: usize = 40;
 
@@ -67,6 +70,8 @@ pub struct Request<'a> {
     pub shared: Option<&'a Path>,
     /// Hosts; none: this one.
     pub hosts: &'a [String],
+    /// The hosts are nodes of the job of Slurm in which this is, so Slurm starts the launcher's processes there.
+    pub are_of_slurm: bool,
     /// How long it may take.
     pub timeout: Duration,
 }
@@ -123,6 +128,10 @@ impl Request<'_> {
         let mut words = self.words.before.clone();
         words.push(starter.path().into());
         words.extend(self.words.options.iter().cloned());
+        let is_said = self.words.options.iter().any(|option| option == BOOTSTRAP);
+        if self.are_of_slurm && self.kind == Some(MpiKind::IntelMpi) && matches!(starter, Starter::Mpi(_)) && !is_said {
+            words.extend([BOOTSTRAP, "slurm"].map(OsString::from));
+        }
         words.extend(placement(starter, self.kind, self.hosts).into_iter().map(OsString::from));
         words.extend([OsString::from("-n"), self.ranks().to_string().into(), this.into(), "doctor".into()]);
         words.extend([OsString::from("--as-rank"), self.library.into()]);
@@ -234,7 +243,7 @@ mod tests {
     use crate::launcher::Launcher;
     use serde_json::json;
 
-    fn words_for(starter: Starter, kind: Option<MpiKind>, hosts: &[&str]) -> String {
+    fn words_for(starter: Starter, kind: Option<MpiKind>, hosts: &[&str], are_of_slurm: bool) -> String {
         let words =
             Words { starter: Some(starter), options: vec!["-launcher".into(), "ssh".into()], ..Words::default() };
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
@@ -248,6 +257,7 @@ mod tests {
             parameters: &[],
             shared: None,
             hosts: &hosts,
+            are_of_slurm,
             timeout,
         };
         quote::line(&request.words_of_job(Path::new("/t/tidegate")).unwrap())
@@ -264,9 +274,11 @@ mod tests {
             (Some(MpiKind::OpenMpi), &["a", "b"], "--map-by ppr:1:node --host a:1,b:1 -n 2"),
         ] {
             let expected = format!("/m/mpiexec -launcher ssh {expected} {rank}");
-            assert_eq!(words_for(mpiexec(), kind, hosts), expected);
+            assert_eq!(words_for(mpiexec(), kind, hosts, false), expected);
         }
-        let srun = words_for(Starter::Srun("/s/srun".into()), None, &["a", "b"]);
+        let of_slurm = words_for(mpiexec(), Some(MpiKind::IntelMpi), &["a", "b"], true);
+        assert_eq!(of_slurm, format!("/m/mpiexec -launcher ssh -bootstrap slurm -hosts a,b -ppn 1 -n 2 {rank}"));
+        let srun = words_for(Starter::Srun("/s/srun".into()), None, &["a", "b"], true);
         assert_eq!(srun, format!("/s/srun -launcher ssh -w a,b -N 2 --ntasks-per-node=1 -n 2 {rank}"));
     }
 

@@ -117,14 +117,16 @@ fn try_jobs(
     }
     let kind = facts.mpi.mpi.as_ref().map(|mpi| mpi.kind);
     let Wish { shared, timeout, .. } = *wish;
-    let request = Request { words, kind, library, provider_dir, parameters, shared, hosts: &[], timeout };
+    let are_of_slurm = wish.hosts.is_empty() && words.hosts.is_empty();
+    let request =
+        Request { words, kind, library, provider_dir, parameters, shared, hosts: &[], are_of_slurm: false, timeout };
     let failed = |why: String| Trial { ranks: 2, exit_code: -1, output: vec![why], ..Trial::default() };
     let seconds = wish.timeout.as_secs_f64();
     progress(&format!("a job of two ranks runs here, for {seconds} s at most"));
     facts.job = Some(request.run().unwrap_or_else(failed));
     if facts.hosts.len() > 1 {
         progress(&format!("a job runs over {}, for {seconds} s at most", facts.hosts.join(", ")));
-        facts.hosts_job = Some(Request { hosts: &facts.hosts, ..request }.run().unwrap_or_else(failed));
+        facts.hosts_job = Some(Request { hosts: &facts.hosts, are_of_slurm, ..request }.run().unwrap_or_else(failed));
     }
 }
 

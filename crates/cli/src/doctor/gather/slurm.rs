@@ -43,8 +43,8 @@ fn names(listed: &str) -> Vec<String> {
     names.into_iter().filter(|_| are_names).take(NODES_MOST).map(str::to_owned).collect()
 }
 
-/// The names of plugins in the answer: each in a line of its own, which older ones begin with `srun: `, and versions of PMIx
-/// behind a heading.
+/// The names of plugins in the answer: each in a line of its own, which older ones begin with `srun: `, and versions of
+/// PMIx behind a heading.
 fn plugins(text: &str) -> Vec<String> {
     let names = text.lines().map(|line| line.trim_start_matches("srun:").trim());
     let known = |name: &&str| name.starts_with("pmi") || matches!(*name, "none" | "cray_shasta" | "openmpi");
