@@ -74,7 +74,7 @@ def test_sandia_openshmem_passes_its_suite_over_two_hosts(sandia, per_host):
 def test_run_starts_oshrun(sandia):
     program = sandia.build / "modules" / "tests-sos" / "test" / "unit" / "waituntil"
     variables = {"PATH": f"{mpis.mpich().launcher.parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"), **sandia.environment()}
-    result = process.run([TIDEGATE, "run", sandia.oshrun, "-n", "2", program], variables, timeout=LIMIT)
+    result = process.run([TIDEGATE, "run", "-v", sandia.oshrun, "-n", "2", program], variables, timeout=LIMIT)
     assert result.status == 0 and "2 processes of" in result.output and "rma_operations" in result.output, result.explain()
 
 
@@ -98,7 +98,7 @@ def test_gasnet_passes_its_tests(gasnet):
 
 def test_run_starts_gasnets_spawner(gasnet):
     variables = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **gasnet.environment()}
-    result = process.run([TIDEGATE, "run", gasnet.spawner, "-n", "2", gasnet.conduit / "testsmall", "100"], variables, timeout=LIMIT)
+    result = process.run([TIDEGATE, "run", "-v", gasnet.spawner, "-n", "2", gasnet.conduit / "testsmall", "100"], variables, timeout=LIMIT)
     assert result.status == 0 and "2 processes of" in result.output and "rma_operations" in result.output, result.explain()
 
 
