@@ -12,6 +12,8 @@ from harness import libraries, process
 from harness import mpi as mpis
 from harness.mpi import Fabric
 from harness.paths import LIBRARY_FOLDER, TIDEGATE
+from harness.slurm import Slurm
+from harness.slurm import why_not as why_no_slurm
 
 pytestmark = pytest.mark.full
 LIMIT = 900
@@ -72,8 +74,17 @@ def test_sandia_openshmem_passes_its_suite_over_two_hosts(sandia, per_host):
 def test_run_starts_oshrun(sandia):
     program = sandia.build / "modules" / "tests-sos" / "test" / "unit" / "waituntil"
     variables = {"PATH": f"{mpis.mpich().launcher.parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"), **sandia.environment()}
-    result = process.run([TIDEGATE, "run", sandia.oshrun, "-n", "2", program], variables, timeout=LIMIT)
+    result = process.run([TIDEGATE, "run", "-v", sandia.oshrun, "-n", "2", program], variables, timeout=LIMIT)
     assert result.status == 0 and "2 processes of" in result.output and "rma_operations" in result.output, result.explain()
+
+
+def test_srun_starts_sandia_openshmem_over_two_hosts(sandia):
+    if reason := made.why_not() or why_no_slurm():
+        pytest.skip(reason)
+    folder = sandia.build / "modules" / "tests-sos" / "test" / "unit"
+    with made.Hosts(2) as hosts, Slurm(hosts, 2) as slurm:
+        variables = environment(sandia.environment()) | hosts.environment(mpis.mpich()) | slurm.environment
+        assert failures({name: slurm.command(2, [folder / name]) for name in ("hello", "waituntil", "ping")}, variables) == []
 
 
 def gasnet_commands(gasnet, *before: str | Path) -> dict[str, list[str | Path]]:
@@ -83,6 +94,12 @@ def gasnet_commands(gasnet, *before: str | Path) -> dict[str, list[str | Path]]:
 
 def test_gasnet_passes_its_tests(gasnet):
     assert failures(gasnet_commands(gasnet), environment(gasnet.environment())) == []
+
+
+def test_run_starts_gasnets_spawner(gasnet):
+    variables = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **gasnet.environment()}
+    result = process.run([TIDEGATE, "run", "-v", gasnet.spawner, "-n", "2", gasnet.conduit / "testsmall", "100"], variables, timeout=LIMIT)
+    assert result.status == 0 and "2 processes of" in result.output and "rma_operations" in result.output, result.explain()
 
 
 def test_gasnet_passes_its_tests_over_two_hosts(gasnet):

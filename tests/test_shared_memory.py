@@ -57,7 +57,7 @@ def test_too_little_shared_memory_is_an_error_that_names_what_takes_most(size, p
     result = run_with_shared_memory(ALONE, size, **parameters)
     assert not result.timed_out and result.status != 0, result.explain()
     said = re.search(r"tidegate: /dev/shm is too small: this endpoint needs ([\d.]+ [KMG]iB); /dev/shm holds ([\d.]+ [KMG]iB) in all: "
-                     r".*\S+ [KMG]iB free.* lower (\S+) .*--shm-size", result.output)
+                     r".*\S+ [KMG]iB free.* lower (\S+) .*; or enlarge /dev/shm \(", result.output)
     assert said and said[3] == first, result.explain()
     assert "signal 7" not in result.output and "Bus error" not in result.output, result.explain()
 

@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+import unittest
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .hosts import Hosts
@@ -54,6 +56,22 @@ def in_range(hosts: Hosts, program: list[str | Path], words: Path | None = None)
         exec "$@"{f" 2>>{words}" if words else ""}\n""")
     script.chmod(0o755)
     return [script, *program]
+
+
+@contextmanager
+def firewall(hosts: Hosts, **rules: str) -> Iterator[None]:
+    """On the first two hosts: a rule of nft for each hook, such as `input`. A test of which this kernel's nft takes a rule not is
+    skipped."""
+    chains = "".join(f"chain {hook} {{ type filter hook {hook} priority 0;\n{rule};\n}}\n" for hook, rule in rules.items())
+    for host in range(2):
+        loaded = subprocess.run(hosts.on(host, ["nft", "-f", "-"]), input=f"table inet guard {{\n{chains}}}\n", capture_output=True, text=True)
+        if loaded.returncode != 0:
+            raise unittest.SkipTest(f"this kernel's nft takes no such rules: {loaded.stderr.strip()}")
+    try:
+        yield
+    finally:
+        for host in range(2):
+            subprocess.run(hosts.on(host, ["nft", "delete", "table", "inet", "guard"]), check=True)
 
 
 class Packets:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from harness import faults, process
@@ -55,25 +52,14 @@ def test_hosts_that_reach_each_other_pass_and_the_network_is_named(two, name):
     assert status == 0 and verdict["verdict"] == "ok" and "exchanged messages over Tidegate by tcp/eth0" in verdict["text"], verdict
 
 
-@contextmanager
-def firewall(hosts: made.Hosts, ports: str) -> Iterator[None]:
-    """On both hosts: all ports but these are dropped without an answer."""
-    rule = f"iifname eth0 tcp flags & (syn | ack) == syn tcp dport != {{ {ports} }} drop"
-    table = f"table inet guard {{ chain input {{ type filter hook input priority 0;\n{rule};\n}}\n}}\n"
-    for host in range(2):
-        loaded = subprocess.run(hosts.on(host, ["nft", "-f", "-"]), input=table, capture_output=True, text=True)
-        if loaded.returncode != 0:
-            pytest.skip(f"this kernel's nft takes no such rules: {loaded.stderr.strip()}")
-    try:
-        yield
-    finally:
-        for host in range(2):
-            subprocess.run(hosts.on(host, ["nft", "delete", "table", "inet", "guard"]), check=True)
+def all_ports_but(ports: str) -> str:
+    """The rule by which these let connections in, and all others drop them without an answer."""
+    return f"iifname eth0 tcp flags & (syn | ack) == syn tcp dport != {{ {ports} }} drop"
 
 
 @pytest.mark.skipif(faults.why_no_packets() is not None, reason=str(faults.why_no_packets()))
 def test_a_firewall_is_found_and_the_range_of_ports_that_it_lets_through_helps(two):
-    with firewall(two, f"{LAUNCHER_PORTS}, {PORTS}"):
+    with faults.firewall(two, input=all_ports_but(f"{LAUNCHER_PORTS}, {PORTS}")):
         status, verdict = doctor(two, "mpich", seconds=8)
         assert status == 1 and verdict["verdict"] == "no" and "a firewall drops them" in verdict["text"], verdict
         assert verdict["remedy"].startswith("tidegate doctor --ports 41000-41099 --hosts "), verdict
@@ -84,6 +70,6 @@ def test_a_firewall_is_found_and_the_range_of_ports_that_it_lets_through_helps(t
 @pytest.mark.full
 @pytest.mark.skipif(faults.why_no_packets() is not None, reason=str(faults.why_no_packets()))
 def test_a_firewall_before_the_launcher_is_told_from_one_before_the_messages(two):
-    with firewall(two, PORTS):
+    with faults.firewall(two, input=all_ports_but(PORTS)):
         status, verdict = doctor(two, "mpich", "--ports", PORTS, seconds=4)
         assert status == 1 and "the launcher started" in verdict["text"] and "ssh" in verdict["remedy"], verdict

@@ -4,8 +4,6 @@ that lets no other user of the hosts reach these."""
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from conftest import PROGRAMS
@@ -21,6 +19,7 @@ OTHER_USERS = f"tcp dport {PORTS} meta skuid != 0 counter reject with tcp reset"
 """For what leaves a host."""
 OTHER_PORTS = f"tcp flags & (syn | ack) == syn tcp dport != {{ {PORTS}, {LAUNCHER_PORTS} }} counter drop"
 """For what comes to a host."""
+RULES = {"input": OTHER_PORTS, "output": OTHER_USERS}
 
 pytestmark = [pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not())),
               pytest.mark.skipif(faults.why_no_packets() is not None, reason=str(faults.why_no_packets()))]
@@ -30,20 +29,6 @@ pytestmark = [pytest.mark.skipif(made.why_not() is not None, reason=str(made.why
 def only_tidegate(fabric: Fabric) -> None:
     if fabric is not Fabric.TIDEGATE:
         pytest.skip("about Tidegate's ports")
-
-
-@contextmanager
-def firewall(hosts: made.Hosts) -> Iterator[None]:
-    rules = "".join(f"chain {hook} {{ type filter hook {hook} priority 0;\n{rule};\n}}\n" for hook, rule in (("input", OTHER_PORTS), ("output", OTHER_USERS)))
-    for host in range(2):
-        loaded = subprocess.run(hosts.on(host, ["nft", "-f", "-"]), input=f"table inet guard {{\n{rules}}}\n", capture_output=True, text=True)
-        if loaded.returncode != 0:
-            pytest.skip(f"this kernel's nft knows no users of sockets: {loaded.stderr.strip()}")
-    try:
-        yield
-    finally:
-        for host in range(2):
-            subprocess.run(hosts.on(host, ["nft", "delete", "table", "inet", "guard"]), check=True)
 
 
 def connects(hosts: made.Hosts, host: int, port: int, user: str) -> bool:
@@ -67,7 +52,7 @@ def test_a_firewall_lets_a_job_run_and_keeps_other_users_from_its_ports(two):
             if is_open():
                 tried.update(found)
 
-    with firewall(two):
+    with faults.firewall(two, **RULES):
         # The second, where the machine is so loaded that the first ends too soon.
         for seconds in ("2", "20"):
             result = made.run(two, mpi, 2, [mpi.compile(HOLDUP), "alltoall", seconds, "1000"],
@@ -80,7 +65,7 @@ def test_a_firewall_lets_a_job_run_and_keeps_other_users_from_its_ports(two):
 
 def test_without_the_range_that_firewall_stops_the_job_so_the_range_is_what_lets_it_run(two):
     mpi = mpis.mpich()
-    with firewall(two):
+    with faults.firewall(two, **RULES):
         result: process.Result = made.run(two, mpi, 1, [mpi.compile(HOLDUP), "alltoall", "0.1", "100"],
                                           mpi.environment(Fabric.TIDEGATE) | {"MPIEXEC_PORT_RANGE": LAUNCHER_PORTS.replace("-", ":")}, timeout=2.5)
     assert result.timed_out, result.explain()

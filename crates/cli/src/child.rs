@@ -81,19 +81,27 @@ pub fn answer(command: &mut Command, timeout: Duration) -> Option<String> {
     let stream = |file: &File| file.try_clone().map(Stdio::from);
     command.stdin(Stdio::null()).stdout(stream(&answer).ok()?).stderr(stream(&answer).ok()?).process_group(0);
     let mut child = command.spawn().ok()?;
-    let end = Instant::now() + timeout;
-    while matches!(child.try_wait(), Ok(None)) {
-        if Instant::now() > end {
-            let _ = rustix::process::kill_process_group(Pid::from_child(&child), rustix::process::Signal::KILL);
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    if wait_for(&mut child, timeout).is_none() {
+        let _ = rustix::process::kill_process_group(Pid::from_child(&child), rustix::process::Signal::KILL);
+        let _ = child.wait();
+        return None;
     }
     let mut bytes = Vec::new();
     answer.rewind().ok()?;
     answer.take(ANSWER_MOST).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// How `child` has ended, if it ends in time.
+pub fn wait_for(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
+    let end = Instant::now() + timeout;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+            _ => return None,
+        }
+    }
 }
 
 /// The exit code that tells how the program ended: its own, or 128 + the signal.

@@ -62,6 +62,11 @@ impl Launcher {
     }
 }
 
+/// Folders with programs of the MPI that a command runs: those of its launcher, or where it has none, of its programs.
+pub fn folders_near(launcher: Option<&Launcher>, command: &[OsString]) -> Vec<PathBuf> {
+    launcher.map_or_else(|| folders_of_programs(command), Launcher::folders)
+}
+
 /// The place of the first word of this kind in a command: the first of all, or behind a command that runs another one.
 pub fn position(command: &[OsString], is_one: impl Fn(&OsStr) -> bool) -> Option<usize> {
     let first = command.first()?;
@@ -82,7 +87,7 @@ pub fn look_up_in(command: &[OsString], index: usize) -> Option<PathBuf> {
 }
 
 /// Folders of the programs in a command without a launcher, and of `mpiexec`, which a script may call.
-pub fn folders_of_programs(command: &[OsString]) -> Vec<PathBuf> {
+fn folders_of_programs(command: &[OsString]) -> Vec<PathBuf> {
     let search = env::var_os("PATH");
     let words = command.iter().map(OsString::as_os_str).chain(["mpiexec".as_ref()]);
     let programs = words.filter_map(|word| look_up(word, search.as_deref()));

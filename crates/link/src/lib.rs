@@ -9,6 +9,8 @@
 //! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`process`] | which process this is, among those that descend from one another by forks |
+//! | [`Container`] | the container around this process |
+//! | [`control_groups()`] | the folders of the control groups around this process |
 //! | [`node_memory()`] | how much memory the processes of a node may use together |
 //! | [`LockWord`] | a lock that costs a load as long as one side has it to itself |
 //! | [`plain()`] | texts that others wrote, made safe to show where they are read |
@@ -20,6 +22,8 @@
 
 mod boot;
 mod clock;
+mod container;
+mod control_groups;
 pub mod fabric;
 pub mod files;
 pub mod journal;
@@ -37,6 +41,8 @@ pub mod stats;
 pub mod trouble;
 
 pub use clock::{now, since_epoch};
+pub use container::Container;
+pub use control_groups::control_groups;
 pub use lock_word::LockWord;
 pub use memory::IoBuffer;
 pub use node_memory::node_memory;
@@ -45,7 +51,7 @@ pub use plain::plain;
 pub use secret::{Secret, random};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError, Copies,
-    DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, Idle, LinkError, Maker, NAMES, ReadableWord, SEND_BUFFERS_MOST,
-    SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage, WaitChange, read_word, reclaim,
+    DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, DIRECTORY, Idle, LinkError, Maker, NAMES, ReadableWord,
+    SEND_BUFFERS_MOST, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage, WaitChange, read_word, reclaim,
 };
 pub use stats::{Chosen, Chunk, EndpointStats, PostedBuffers, StatsConfig};

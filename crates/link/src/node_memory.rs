@@ -1,7 +1,13 @@
 //! How much memory the processes of a node may use together.
 
+use crate::control_groups::folders;
 use std::fs;
 use std::path::Path;
+
+/// The controller of memory.
+const CONTROLLER: &str = "memory";
+/// The file with a group's limit, in the second version of control groups and in the first.
+const LIMITS: [&str; 2] = ["memory.max", "memory.limit_in_bytes"];
 
 /// The memory of this node in bytes, or the least of what the control groups of this process may use, if that is less.
 /// `None`: the system does not say.
@@ -13,23 +19,9 @@ pub fn node_memory() -> Option<u64> {
 fn read(root: &Path) -> Option<u64> {
     let text = |path: &Path| fs::read_to_string(path).ok();
     let installed = text(&root.join("proc/meminfo")).and_then(|text| installed(&text));
-    let groups = text(&root.join("proc/self/cgroup")).unwrap_or_default();
-    let folder = root.join("sys/fs/cgroup");
-    let limits = groups.lines().filter_map(|line| {
-        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-        // The second version of control groups has one hierarchy, without a name; the first has one of memory.
-        let (base, file) = match controllers {
-            "" => (folder.clone(), "memory.max"),
-            _ if controllers.split(',').any(|name| name == "memory") => {
-                (folder.join("memory"), "memory.limit_in_bytes")
-            }
-            _ => return None,
-        };
-        // In a container a group's own folder may be the root that is seen there.
-        let groups = Path::new(group.trim_start_matches('/')).ancestors();
-        groups.filter_map(|group| text(&base.join(group).join(file))?.trim().parse().ok()).min()
-    });
-    limits.chain(installed).min()
+    let groups = folders(root, CONTROLLER);
+    let files = groups.iter().flat_map(|group| LIMITS.map(|file| group.join(file)));
+    files.filter_map(|file| text(&file)?.trim().parse().ok()).chain(installed).min()
 }
 
 /// `MemTotal` of /proc/meminfo, which is in KiB.

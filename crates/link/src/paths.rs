@@ -255,7 +255,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> PeerMemory for Paths<A, B> {
         offset: u64,
         length: u64,
         access: Access,
-    ) -> Option<RemoteMemory> {
+    ) -> Option<(RemoteMemory, Access)> {
         by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
     }
 }

@@ -171,6 +171,15 @@ pub enum Access {
     ToldWrite,
 }
 
+impl Access {
+    /// The access that is granted to a peer that asks for this one: itself, or, of a region that counts, a write of
+    /// which its owner is told. `None`: none is.
+    pub fn granted_by(self, grants: impl Fn(Access) -> bool) -> Option<Access> {
+        let told = (self == Access::Write).then_some(Access::ToldWrite);
+        [Some(self), told].into_iter().flatten().find(|access| grants(*access))
+    }
+}
+
 /// A place in a peer's registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteTarget {

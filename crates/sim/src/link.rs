@@ -384,7 +384,7 @@ impl PeerMemory for SimLink {
         false
     }
 
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<(RemoteMemory, Access)> {
         None
     }
 }

@@ -17,15 +17,13 @@ use crate::failure::Failure;
 /// Version of the JSON.
 pub const CALIBRATE_SCHEMA: &str = "tidegate-calibrate/1";
 
-/// Where segments lie.
-const FOLDER: &str = "/dev/shm";
 /// Bytes of the messages of bursts, and their packets: 16 bytes of header, 56 in a packet.
 const BURSTS: [(usize, u32); 6] = [(0, 1), (40, 1), (200, 4), (544, 10), (1104, 20), (2048, 37)];
 
 /// Measures this machine, or answers another process that does.
 pub fn calibrate(arguments: &CalibrateArguments) -> Result<u8, Failure> {
     let failed = |trouble: Trouble| Failure::own(format!("cannot measure: {trouble}"));
-    let folder = arguments.folder.as_deref().unwrap_or(Path::new(FOLDER));
+    let folder = arguments.folder.as_deref().unwrap_or(Path::new(tidegate_link::DIRECTORY));
     if let Some(address) = &arguments.answer {
         answer(address, folder.to_owned(), arguments.processor as usize).map_err(failed)?;
         return Ok(0);

@@ -22,7 +22,7 @@ use crate::alltoall::{self, Place, Wish};
 use crate::check::{Misspelt, check, misspelt};
 use crate::failure::Failure;
 use crate::files;
-use crate::launcher::{Launcher, folders_of_programs};
+use crate::launcher::{Launcher, folders_near};
 use crate::mpi::{Mpi, MpiKind, recognise};
 use crate::provider;
 use crate::settings::{Plan, ROOT_PERMISSION, Setting};
@@ -47,10 +47,7 @@ impl Prepared {
         let provider_dir = provider::find(tuning.provider_dir.as_deref())?;
         let launcher = Launcher::find(command);
         let mpi = recognise(tuning.mpi, launcher.as_ref());
-        let near = match &launcher {
-            Some(launcher) => launcher.folders(),
-            None => folders_of_programs(command),
-        };
+        let near = folders_near(launcher.as_ref(), command);
         let place = Place { mpi: mpi.as_ref(), near: &near, provider_dir: &provider_dir, environment: &environment };
         let alltoall = alltoall.map(|wish| alltoall::settings(wish, &place)).transpose()?.unwrap_or_default();
         let plan = Plan {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tidegate_link::Container;
 
 use super::trial::Trial;
 use crate::mpi::{Mpi, MpiKind};
@@ -58,31 +59,6 @@ pub struct Facts {
     pub job: Option<Trial>,
     /// A job over the hosts that the user has named, if one was tried.
     pub hosts_job: Option<Trial>,
-}
-
-/// A kind of container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Container {
-    /// Docker.
-    Docker,
-    /// Podman.
-    Podman,
-    /// A pod of Kubernetes.
-    Kubernetes,
-    /// Apptainer or Singularity: it has the host's `/dev/shm`.
-    Apptainer,
-}
-
-impl Container {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Container::Docker => "Docker",
-            Container::Podman => "Podman",
-            Container::Kubernetes => "Kubernetes",
-            Container::Apptainer => "Apptainer",
-        }
-    }
 }
 
 /// Launcher, program and MPI.

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,11 +12,15 @@ use serde_json::Value;
 
 use super::rank::{Step, step_in};
 use super::words::{Starter, Words};
+use crate::child::{exit_code, wait_for};
 use crate::mpi::MpiKind;
-use crate::quote::quote;
+use crate::quote;
 
 /// How long a job that was told to end may take for that, before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+/// The option by which Intel MPI's launcher is told how to start its processes on hosts. Where hosts are named it takes
+/// `ssh` by default, also in a job of Slurm.
+const BOOTSTRAP: &str = "-bootstrap";
 /// Lines of its output that are kept, of those that are no steps.
 const OUTPUT_MOST: usize = 40;
 
@@ -67,6 +70,8 @@ pub struct Request<'a> {
     pub shared: Option<&'a Path>,
     /// Hosts; none: this one.
     pub hosts: &'a [String],
+    /// The hosts are nodes of the job of Slurm in which this is, so Slurm starts the launcher's processes there.
+    pub are_of_slurm: bool,
     /// How long it may take.
     pub timeout: Duration,
 }
@@ -99,7 +104,7 @@ impl Request<'_> {
         let mut trial = Trial {
             hosts: self.hosts.to_vec(),
             ranks: self.ranks(),
-            command: shell(&job),
+            command: quote::line(&job),
             timed_out: ended.is_none(),
             exit_code: ended.unwrap_or(-1),
             seconds,
@@ -123,6 +128,10 @@ impl Request<'_> {
         let mut words = self.words.before.clone();
         words.push(starter.path().into());
         words.extend(self.words.options.iter().cloned());
+        let is_said = self.words.options.iter().any(|option| option == BOOTSTRAP);
+        if self.are_of_slurm && self.kind == Some(MpiKind::IntelMpi) && matches!(starter, Starter::Mpi(_)) && !is_said {
+            words.extend([BOOTSTRAP, "slurm"].map(OsString::from));
+        }
         words.extend(placement(starter, self.kind, self.hosts).into_iter().map(OsString::from));
         words.extend([OsString::from("-n"), self.ranks().to_string().into(), this.into(), "doctor".into()]);
         words.extend([OsString::from("--as-rank"), self.library.into()]);
@@ -151,30 +160,15 @@ fn placement(starter: &Starter, kind: Option<MpiKind>, hosts: &[String]) -> Vec<
     }
 }
 
-fn shell(words: &[OsString]) -> String {
-    let words: Vec<String> = words.iter().map(|word| String::from_utf8_lossy(&quote(word)).into_owned()).collect();
-    words.join(" ")
-}
-
 /// Waits for the end of a run. After its time it is told to end, which it passes on to the launcher. `None`: it was.
 fn wait(child: &mut Child, timeout: Duration) -> Option<i32> {
-    let ends_within = |child: &mut Child, patience: Duration| {
-        let end = Instant::now() + patience;
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < end => sleep(Duration::from_millis(10)),
-                _ => return None,
-            }
-        }
-    };
-    if let Some(status) = ends_within(child, timeout) {
-        return Some(crate::child::exit_code(status).into());
+    if let Some(status) = wait_for(child, timeout) {
+        return Some(exit_code(status).into());
     }
     let pid = Pid::from_child(child);
     let launchers = children_of(child.id());
     let _ = kill_process(pid, Signal::TERM);
-    if ends_within(child, END_PATIENCE).is_none() {
+    if wait_for(child, END_PATIENCE).is_none() {
         launchers.into_iter().chain([pid]).for_each(|pid| _ = kill_process(pid, Signal::KILL));
         let _ = child.wait();
     }
@@ -249,7 +243,7 @@ mod tests {
     use crate::launcher::Launcher;
     use serde_json::json;
 
-    fn words_for(starter: Starter, kind: Option<MpiKind>, hosts: &[&str]) -> String {
+    fn words_for(starter: Starter, kind: Option<MpiKind>, hosts: &[&str], are_of_slurm: bool) -> String {
         let words =
             Words { starter: Some(starter), options: vec!["-launcher".into(), "ssh".into()], ..Words::default() };
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
@@ -263,9 +257,10 @@ mod tests {
             parameters: &[],
             shared: None,
             hosts: &hosts,
+            are_of_slurm,
             timeout,
         };
-        shell(&request.words_of_job(Path::new("/t/tidegate")).unwrap())
+        quote::line(&request.words_of_job(Path::new("/t/tidegate")).unwrap())
     }
 
     #[test]
@@ -279,9 +274,11 @@ mod tests {
             (Some(MpiKind::OpenMpi), &["a", "b"], "--map-by ppr:1:node --host a:1,b:1 -n 2"),
         ] {
             let expected = format!("/m/mpiexec -launcher ssh {expected} {rank}");
-            assert_eq!(words_for(mpiexec(), kind, hosts), expected);
+            assert_eq!(words_for(mpiexec(), kind, hosts, false), expected);
         }
-        let srun = words_for(Starter::Srun("/s/srun".into()), None, &["a", "b"]);
+        let of_slurm = words_for(mpiexec(), Some(MpiKind::IntelMpi), &["a", "b"], true);
+        assert_eq!(of_slurm, format!("/m/mpiexec -launcher ssh -bootstrap slurm -hosts a,b -ppn 1 -n 2 {rank}"));
+        let srun = words_for(Starter::Srun("/s/srun".into()), None, &["a", "b"], true);
         assert_eq!(srun, format!("/s/srun -launcher ssh -w a,b -N 2 --ntasks-per-node=1 -n 2 {rank}"));
     }
 

@@ -133,6 +133,14 @@ impl Words {
         }
     }
 
+    /// The launcher, if it is one of an MPI.
+    pub fn launcher(&self) -> Option<&Launcher> {
+        match &self.starter {
+            Some(Starter::Mpi(launcher)) => Some(launcher),
+            _ => None,
+        }
+    }
+
     /// The program, where it is one that can be found.
     pub fn program_path(&self) -> Option<PathBuf> {
         look_up(self.program.as_ref()?, std::env::var_os("PATH").as_deref())

@@ -227,7 +227,7 @@ impl<N: Network> PeerMemory for FabricLink<N> {
     }
 
     /// Remote reads and writes of regions go by message.
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<(RemoteMemory, Access)> {
         None
     }
 }

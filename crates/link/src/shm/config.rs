@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tidegate_flow::{BufferField, Config, Names};
 
 /// Where segments lie.
-pub(crate) const DIRECTORY: &str = "/dev/shm";
+pub const DIRECTORY: &str = "/dev/shm";
 
 /// The names by which users of the provider set the numbers of flow control and receive memory.
 pub const NAMES: Names = Names {

@@ -179,7 +179,7 @@ mod tests {
             (libc::ENFILE, false, "fs.file-max"),
             (libc::EAGAIN, false, "ulimit -l"),
             (libc::ENOLCK, false, "locks"),
-            (libc::ENOSPC, false, "--shm-size"),
+            (libc::ENOSPC, false, "enlarge /dev/shm"),
         ] {
             let mut connect_retry = ConnectRetry::default();
             for now in (0..60).step_by(2) {

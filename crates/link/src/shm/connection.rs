@@ -169,7 +169,7 @@ impl Connection {
     }
 
     /// Looks up a region that the peer has published.
-    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span)> {
+    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span, Access)> {
         self.segment.find_region(key, offset, length, access)
     }
 

@@ -151,14 +151,14 @@ impl PeerMemory for ShmLink {
         offset: u64,
         length: u64,
         access: Access,
-    ) -> Option<RemoteMemory> {
+    ) -> Option<(RemoteMemory, Access)> {
         let connection = self.connection(peer)?;
         let memory = connection.memory()?;
         if access != Access::Read && !memory.is_writable() {
             return None;
         }
-        let (ticket, span) = connection.find_region(key, offset, length, access)?;
-        Some(RemoteMemory { key: ticket.number(), span })
+        let (ticket, span, granted) = connection.find_region(key, offset, length, access)?;
+        Some((RemoteMemory { key: ticket.number(), span }, granted))
     }
 }
 

@@ -1,7 +1,8 @@
 //! What can go wrong in setting up: every text names the thing and the remedy.
 
 use super::Address;
-use super::config::NAMES;
+use super::config::{DIRECTORY, NAMES};
+use crate::container::{Container, enlarge};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
@@ -147,8 +148,7 @@ impl LinkError {
                     .into()
             }
             Some(libc::ENOSPC | libc::EDQUOT) => {
-                "; make room in the folder of segments, or enlarge it (mount -o remount,size=; docker: --shm-size)"
-                    .into()
+                format!("; make room in the folder of segments, or {}", larger(DIRECTORY))
             }
             Some(libc::ENOLCK) => "; the system gives no more locks: leave more memory free".into(),
             _ => String::new(),
@@ -232,10 +232,14 @@ impl Shortage {
             format!("The mailbox takes most of it, {mailbox}: lower {mailbox_by} or FI_TIDEGATE_PEERS first{then}")
         };
         let needed = Bytes(self.needed);
-        format!(
-            "{place} is too small: this endpoint needs {needed}{job}{there}. {remedy}; or enlarge {place} (docker: --shm-size)"
-        )
+        let larger = larger(&self.directory);
+        format!("{place} is too small: this endpoint needs {needed}{job}{there}. {remedy}; or {larger}")
     }
+}
+
+/// What enlarges this folder here.
+fn larger(place: impl AsRef<Path>) -> String {
+    enlarge(place.as_ref(), Container::around())
 }
 
 /// Whether the system has said that it has, or allows us, no more of something: descriptors, memory, locks,
@@ -380,10 +384,12 @@ mod tests {
     fn too_little_space_is_told_with_what_takes_most_and_what_the_job_needs() {
         assert_eq!(
             LinkError::NoSpace(shortage()).for_job(Some(8)),
-            "/dev/shm is too small: this endpoint needs 1.14 MiB, one for each of the job's 8 ranks at least 9.12 MiB; /dev/shm holds 2.00 MiB in \
-             all: 1.14 MiB for one other endpoint, 280 KiB for other files, such as an MPI's own, 600 KiB free. Bounce buffers take most of it, 1.00 MiB: lower \
-             FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or \
-             enlarge /dev/shm (docker: --shm-size)"
+            format!(
+                "/dev/shm is too small: this endpoint needs 1.14 MiB, one for each of the job's 8 ranks at least 9.12 MiB; /dev/shm holds 2.00 MiB in \
+                 all: 1.14 MiB for one other endpoint, 280 KiB for other files, such as an MPI's own, 600 KiB free. Bounce buffers take most of it, 1.00 MiB: lower \
+                 FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or {}",
+                larger(DIRECTORY)
+            )
         );
     }
 
@@ -399,8 +405,11 @@ mod tests {
         let large = Shortage { needed: 75 * MIB, mailbox: 74 * MIB, bounce_buffers: 0, total: 0, ..shortage() };
         assert_eq!(
             LinkError::NoSpace(large).to_string(),
-            "/dev/shm is too small: this endpoint needs 75.0 MiB. The mailbox takes most of it, 74.0 MiB: lower \
-             FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS first; or enlarge /dev/shm (docker: --shm-size)"
+            format!(
+                "/dev/shm is too small: this endpoint needs 75.0 MiB. The mailbox takes most of it, 74.0 MiB: lower \
+                 FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS first; or {}",
+                larger(DIRECTORY)
+            )
         );
     }
 

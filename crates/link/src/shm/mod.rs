@@ -60,7 +60,8 @@ mod withdrawing;
 pub use address::Address;
 pub(crate) use address::process_of;
 pub use config::{
-    BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, NAMES, SEND_BUFFERS_MOST, ShmConfig,
+    BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, DIRECTORY, NAMES, SEND_BUFFERS_MOST,
+    ShmConfig,
 };
 pub use error::{LinkError, Shortage};
 pub use fork::Maker;

@@ -184,7 +184,13 @@ impl PeerSegment {
     }
 
     /// Looks a published region up.
-    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: RegionAccess) -> Option<(Ticket, Span)> {
+    pub fn find_region(
+        &self,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: RegionAccess,
+    ) -> Option<(Ticket, Span, RegionAccess)> {
         // SAFETY: used here and now.
         unsafe { self.view.regions() }.find(key, offset, length, access)
     }

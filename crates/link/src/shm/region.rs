@@ -123,13 +123,15 @@ impl Regions {
         }
     }
 
-    /// Anybody: where `length` bytes at `offset` of the region lie, if it is published, has them and grants the access.
-    pub fn find(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span)> {
+    /// A peer: where `length` bytes at `offset` of the region lie, and what it grants, if it is published, has them and
+    /// grants the access.
+    pub fn find(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<(Ticket, Span, Access)> {
         let mut regions = self.window(key).filter_map(|at| Some((at, self.places()[at].look()?)));
         let (at, (sequence, region)) = regions.find(|(_, (_, region))| region.key == key && region.rights != FREE)?;
         let inside = offset <= region.span.length && length <= region.span.length - offset;
         let address = region.span.address.checked_add(offset)?;
-        (inside && region.rights & right(access) != 0).then_some((Ticket::new(at, sequence), Span { address, length }))
+        let granted = access.granted_by(|access| region.rights & right(access) != 0)?;
+        inside.then_some((Ticket::new(at, sequence), Span { address, length }, granted))
     }
 
     /// Anybody: whether the region with this ticket is still published as it was.
@@ -193,7 +195,7 @@ mod tests {
     }
 
     fn find(regions: &Regions, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
-        regions.find(key, offset, length, access).map(|(_, span)| span)
+        regions.find(key, offset, length, access).map(|(_, span, _)| span)
     }
 
     fn span(address: u64, length: u64) -> Span {
@@ -219,11 +221,27 @@ mod tests {
     }
 
     #[test]
+    fn a_write_finds_by_one_look_whether_its_target_wants_to_be_told() {
+        let owner = Owner::new();
+        let regions = owner.regions();
+        let granted = |access| Some(regions.find(7, 0, 1, access)?.2);
+        for (published, write) in [
+            (&[Access::Read][..], None),
+            (&[Access::Write], Some(Access::Write)),
+            (&[Access::Read, Access::ToldWrite], Some(Access::ToldWrite)),
+        ] {
+            assert!(regions.publish(7, span(0x1000, 1), published));
+            assert_eq!(granted(Access::Write), write, "{published:?}");
+            assert_eq!(granted(Access::Read), published.contains(&Access::Read).then_some(Access::Read));
+        }
+    }
+
+    #[test]
     fn a_ticket_is_of_one_region_as_it_was_published_once() {
         let owner = Owner::new();
         let regions = owner.regions();
         let ticket = |key| {
-            let (ticket, _) = regions.find(key, 0, 1, Access::Read).expect("it is published");
+            let (ticket, ..) = regions.find(key, 0, 1, Access::Read).expect("it is published");
             ticket.number()
         };
         // As far as the numbers of places go that an endpoint can come to in its life.

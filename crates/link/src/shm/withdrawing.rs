@@ -211,7 +211,7 @@ mod tests {
         let (mut owner, mut peer, to) = pair(&mut bytes);
         // SAFETY: the bytes outlive the buffer.
         let mut local = unsafe { crate::IoBuffer::from_parts(nines.as_mut_ptr(), 64) };
-        let found = |peer: &mut ShmLink| peer.find_region(to, 7, 0, 64, Right::Write);
+        let found = |peer: &mut ShmLink| Some(peer.find_region(to, 7, 0, 64, Right::Write)?.0);
         let before = found(&mut peer).expect("it is published");
         assert_eq!(peer.write_peer(TransferId(0), to, &[before], &local, 0), TransferStatus::Done);
         assert_eq!(close_region(&mut owner), Ok(()));
@@ -224,7 +224,7 @@ mod tests {
         bytes.fill(0);
         assert_eq!(peer.write_peer(TransferId(0), to, &[before], &local, 0), TransferStatus::Unreachable);
         assert_eq!(peer.read_peer(TransferId(0), to, &[before], &mut local, 0), TransferStatus::Unreachable);
-        let within = peer.find_region(to, 7, 0, 32, Right::Write).expect("it is published");
+        let (within, _) = peer.find_region(to, 7, 0, 32, Right::Write).expect("it is published");
         assert_eq!((bytes, peer.write_peer(TransferId(0), to, &[within], &local, 0)), ([0; 64], TransferStatus::Done));
         drop(owner);
         bytes.fill(0);

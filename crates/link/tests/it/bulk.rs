@@ -50,7 +50,7 @@ fn bulk_data_goes_from_memory_to_memory() {
     assert!((0..30_000).all(|at| bytes[10_000 + at] == expected(at)));
     assert!((0..20_000).all(|at| bytes[40_000 + at] == expected(50_000 + at)));
 
-    let found = a.find_region(peer, 5, 1000, 100, Access::Write);
+    let found = a.find_region(peer, 5, 1000, 100, Access::Write).map(|(found, _)| found);
     assert_eq!(found.map(|found| found.span), Some(Span { address: address + 1000, length: 100 }));
     assert_eq!(a.find_region(peer, 5, 99_999, 2, Access::Read), None);
     assert_eq!(a.find_region(peer, 6, 0, 1, Access::Read), None);

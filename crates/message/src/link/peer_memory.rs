@@ -100,7 +100,8 @@ pub trait PeerMemory: Medium {
     }
 
     /// Where the remote region `key` of `peer` lies, if the peer published it and it grants `access` to `length` bytes
-    /// at `offset`: then RMA goes straight to memory. `None`: it goes by message.
+    /// at `offset`, and what it grants: then RMA goes straight to memory. A region that is asked for [`Access::Write`]
+    /// may grant [`Access::ToldWrite`]. `None`: it goes by message.
     fn find_region(
         &mut self,
         _peer: PeerId,
@@ -108,7 +109,7 @@ pub trait PeerMemory: Medium {
         _offset: u64,
         _length: u64,
         _access: Access,
-    ) -> Option<RemoteMemory> {
+    ) -> Option<(RemoteMemory, Access)> {
         None
     }
 

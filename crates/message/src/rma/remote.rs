@@ -87,12 +87,12 @@ impl<L: Link> Rma<L> {
         };
         // What is injected may change before a transfer ends that goes on after the call.
         let may_be_direct = may_be_direct && (!*inject || port.link.capabilities(peer).is_synchronous);
-        if may_be_direct && let Some((there, is_told)) = self.direct_memory_to_write(port, peer, target, bytes) {
+        if may_be_direct && let Some((there, granted)) = self.direct_memory(port, peer, target, bytes, Access::Write) {
             let part = buffer.slice(offset, bytes);
             let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let status = port.link.write_peer(transfer, peer, &[there], &part, 0);
             if self.has_begun(port, key, transfer, status) {
-                return if is_told {
+                return if granted == Access::ToldWrite {
                     self.operations.note_told(key)
                 };
             }
@@ -170,7 +170,7 @@ impl<L: Link> Rma<L> {
             let bytes = clip(bytes, left);
             left -= bytes;
             match self.direct_memory(port, peer, target, bytes, Access::Read) {
-                Some(place) => there.push(place),
+                Some((place, _)) => there.push(place),
                 None => return false,
             }
         }
@@ -210,7 +210,7 @@ impl<L: Link> Rma<L> {
             return self.operations.note_part(key, status);
         };
         if may_be_direct
-            && let Some(there) = self.direct_memory(port, peer, target, bytes, Access::Read)
+            && let Some((there, _)) = self.direct_memory(port, peer, target, bytes, Access::Read)
             && self.read_directly(port, key, peer, &[there], buffer.slice(offset, bytes))
         {
             return;
@@ -225,20 +225,8 @@ impl<L: Link> Rma<L> {
         self.request(port, rooms, peer, message, key, answer_cost(0));
     }
 
-    /// The same for a write, and whether the target has to be told of it.
-    fn direct_memory_to_write(
-        &mut self,
-        port: &mut Port<L>,
-        peer: PeerId,
-        target: RemoteTarget,
-        bytes: usize,
-    ) -> Option<(RemoteMemory, bool)> {
-        let mut find = |access| self.direct_memory(port, peer, target, bytes, access);
-        let silent = find(Access::Write).map(|there| (there, false));
-        silent.or_else(|| find(Access::ToldWrite).map(|there| (there, true)))
-    }
-
-    /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
+    /// Where a part of an operation lies in the target's memory, and what is granted there, if we can reach it without
+    /// the target.
     fn direct_memory(
         &mut self,
         port: &mut Port<L>,
@@ -246,7 +234,7 @@ impl<L: Link> Rma<L> {
         target: RemoteTarget,
         bytes: usize,
         access: Access,
-    ) -> Option<RemoteMemory> {
+    ) -> Option<(RemoteMemory, Access)> {
         let is_gone = port.presence.lost(peer).is_some() || port.presence.is_given_up(peer);
         if bytes == 0 || is_gone || !port.link.capabilities(peer).reaches_memory {
             return None;

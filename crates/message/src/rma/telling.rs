@@ -56,12 +56,12 @@ impl<L: Link> Rma<L> {
         }
     }
 
-    /// A part of a peer's atomic is done.
+    /// A part of a peer's atomic is done, of `length` bytes. Like a write, an atomic is reported with the length of all
+    /// its parts, and each further region that it changes without one.
     pub(super) fn note_atomic(&mut self, port: &mut Port<L>, from: PeerId, atomic: &Atomic, length: usize) {
-        let operation = at_target(atomic.op, atomic.wants_result);
-        let operation = match atomic.ends {
-            Ends::Operation => operation,
-            Ends::Region if atomic.op.writes() => Operation::RemoteChange,
+        let (operation, length) = match atomic.ends {
+            Ends::Operation => (at_target(atomic.op, atomic.wants_result), atomic.position as usize + length),
+            Ends::Region if atomic.op.writes() => (Operation::RemoteChange, 0),
             _ => return,
         };
         self.note_at_target(port, operation, atomic.region, Target::Peer(from), length);

@@ -30,6 +30,11 @@ pub fn warn(subsystem: fi_log_subsys, text: impl FnOnce() -> String) {
     line(FI_LOG_WARN, subsystem, text);
 }
 
+/// Whether information of a subsystem is shown.
+pub fn shows_info(subsystem: fi_log_subsys) -> bool {
+    loader::get().is_some_and(|loader| loader.logs(FI_LOG_INFO, subsystem))
+}
+
 /// Information: a choice that explains later behaviour.
 #[track_caller]
 pub fn info(subsystem: fi_log_subsys, text: impl FnOnce() -> String) {

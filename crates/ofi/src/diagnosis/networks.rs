@@ -28,7 +28,7 @@ pub fn networks(library: &Path, fabric: Option<&str>) -> Result<Networks, String
         Some(text) => text.parse().map_err(|()| format!("FI_TIDEGATE_FABRIC={text} names no network"))?,
         None => Choice::Auto,
     };
-    let wants = Wants { peers: PEERS, may_sleep: false, reads: true, chunks: 1, ports: None };
+    let wants = Wants { peers: PEERS, may_sleep: false, reads: true, chunks: 1, ports: None, described: false };
     let taken = (choice != Choice::None).then(|| Lower::try_out(loader, &choice, wants));
     let version = (loader.version >> 16, loader.version & 0xffff);
     Ok(Networks { version, has_tidegate: lower::has_this_provider(loader), taken })

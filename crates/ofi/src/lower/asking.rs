@@ -6,6 +6,7 @@
 
 use super::choice::Choice;
 use super::interfaces::{Interfaces, Preference, speed_of_interface};
+use super::nearness;
 use super::networks::{Asking, Domains, refusal, row_of};
 use crate::addressing::host;
 use crate::border::bindings::*;
@@ -15,6 +16,7 @@ use core::cmp::Reverse;
 use core::ffi::c_int;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::ptr::NonNull;
 use tidegate_link::fabric::SHORT_BATCH_BYTES;
 
@@ -123,6 +125,16 @@ impl Offer {
     /// Provider and domain, as the user would choose them.
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider(), self.domain())
+    }
+
+    /// The node of memory at which its device is, by the name that the provider gives the device, or the domain.
+    fn node(&self, system: &Path) -> Option<u32> {
+        // SAFETY: null, or the provider's description of a device, whose parts and texts live as long as the offer.
+        let device = unsafe {
+            let attributes = self.parts().0.nic.as_ref().and_then(|nic| nic.device_attr.as_ref());
+            attributes.map(|device| text(device.name))
+        };
+        [device, Some(self.domain())].iter().flatten().find_map(|name| nearness::node_of_device(system, name))
     }
 
     fn link(&self) -> Option<&fi_link_attr> {
@@ -328,7 +340,17 @@ fn in_order(offers: Vec<Offer>, provider: &str, domain: Option<&str>, interfaces
     // processes have chosen differently does not run.
     let best = ranked.first().map(|(rank, _)| (rank.preference, rank.address));
     let alike = ranked.into_iter().filter(|(rank, _)| Some((rank.preference, rank.address)) == best);
-    alike.map(|(_, offer)| offer).collect()
+    let mut alike: Vec<(Rank, Offer)> = alike.collect();
+    let system = Path::new("/");
+    if row_of(provider).is_one_network
+        && alike.len() > 1
+        && let Some(node) = nearness::node_of_thread(system)
+    {
+        let is_as_good =
+            |one: &(Rank, Offer), other: &(Rank, Offer)| one.0 == other.0 && one.1.fabric() == other.1.fabric();
+        nearness::near_first(&mut alike, is_as_good, |(_, offer)| offer.node(system), node);
+    }
+    alike.into_iter().map(|(_, offer)| offer).collect()
 }
 
 /// Opens an offer. The error says which it was.

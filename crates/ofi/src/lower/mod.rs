@@ -9,6 +9,7 @@
 //! | `squeezing` | addresses of the provider below in the room that ours have for them |
 //! | `faster` | what this host has that is faster than what was taken, and the line that takes it |
 //! | `interfaces` | which interface is taken where the user has not said |
+//! | `nearness` | which of several equal devices is near to this process |
 //! | `wants` | what an endpoint is opened for |
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
@@ -33,6 +34,7 @@ mod failing;
 mod faster;
 mod interfaces;
 mod memory;
+mod nearness;
 mod network;
 mod networks;
 mod objects;

@@ -70,7 +70,7 @@ pub struct Lower {
     /// This host's addresses, each with the name of its interface.
     own: Vec<(String, IpAddr)>,
     name: String,
-    /// The name, and how fast that is.
+    /// The name, and if that is wanted, how fast it is.
     description: String,
     longest_bytes: usize,
     kind: NetworkKind,
@@ -105,7 +105,9 @@ impl Lower {
     pub fn open(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Lower, String> {
         asking::open_best(loader, choice, wants.reads, |offer, here| {
             let mut lower = Lower::open_offer(loader, offer, here, wants)?;
-            lower.description = faster::describe(loader, choice, offer, here);
+            if wants.described {
+                lower.description = faster::describe(loader, choice, offer, here);
+            }
             Ok(lower)
         })
     }
@@ -159,7 +161,7 @@ impl Lower {
             has_sockets: offer.has_sockets(),
             own: here.addresses.clone(),
             name: offer.name(),
-            description: String::new(),
+            description: offer.name(),
             longest_bytes: offer.longest_bytes(),
             kind: NetworkKind::of_provider(&offer.provider()),
             address,
@@ -176,7 +178,8 @@ impl Lower {
         Ok(lower)
     }
 
-    /// Provider and domain, as the user would choose them, and for people how fast that is, and what would be faster.
+    /// Provider and domain, as the user would choose them; where it is [wanted](Wants::described), for people how fast
+    /// that is, and what would be faster.
     pub fn description(&self) -> &str {
         &self.description
     }

@@ -34,6 +34,8 @@ pub struct Row {
     pub fabric: Option<&'static str>,
     /// The things that it calls domains.
     pub domains: Domains,
+    /// Each device of a host reaches each of another, so processes may take different ones.
+    pub is_one_network: bool,
     /// Kinds of addresses that are not taken as they are.
     pub addresses: &'static [&'static Shape],
     /// Bytes of the longest message that goes without being announced first, as far as batches reach.
@@ -64,6 +66,7 @@ const ORDINARY: Row = Row {
     names: &[],
     fabric: None,
     domains: Domains::Devices,
+    is_one_network: false,
     addresses: &[&IPV6],
     batch_bytes: SHORT_BATCH_BYTES,
     takes_any_receives: false,
@@ -132,12 +135,13 @@ pub const ROWS: [Row; 16] = [
     Row {
         names: &["efa"],
         fabric: Some("efa"),
+        is_one_network: true,
         addresses: &[&EFA],
         environment: &[("FI_EFA_ENABLE_SHM_TRANSFER", "0")],
         ..ORDINARY
     },
     // Before libfabric 2.2 it announces what is longer than 4 KiB.
-    Row { names: &["cxi"], environment: &[("FI_CXI_RDZV_THRESHOLD", "16384")], ..ORDINARY },
+    Row { names: &["cxi"], is_one_network: true, environment: &[("FI_CXI_RDZV_THRESHOLD", "16384")], ..ORDINARY },
     // Built for GPUs, it announces what is longer than 4 or 8 KiB.
     Row { names: &["opx"], addresses: &[&OPX], environment: &[("FI_OPX_RZV_MIN_PAYLOAD_BYTES", "16385")], ..ORDINARY },
     Row { names: &["ucx", "mlx"], refusal: Some(LONG_ADDRESSES), ..ORDINARY },
@@ -203,6 +207,7 @@ mod tests {
             let line =
                 listed.iter().find(|line| line.starts_with(&name)).unwrap_or_else(|| panic!("{name} is missing"));
             assert_eq!(line.contains("| refused: "), row.refusal.is_some(), "{line}");
+            assert_eq!(line.contains("the device near the process"), row.is_one_network, "{line}");
             for (variable, value) in row.environment {
                 assert!(page.contains(variable), "{variable}={value}");
             }

@@ -21,7 +21,8 @@ use tidegate_message::{Closing, Link, LinkEvent};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
-pub(super) const WANTS: Wants = Wants { peers: 4, may_sleep: true, reads: true, chunks: 64, ports: None };
+pub(super) const WANTS: Wants =
+    Wants { peers: 4, may_sleep: true, reads: true, chunks: 64, ports: None, described: false };
 
 /// The libraries that there are.
 fn libraries() -> Vec<PathBuf> {
@@ -190,6 +191,18 @@ fn a_batch_that_is_kept_is_shared_until_it_has_left() {
         });
         assert_eq!(Arc::strong_count(&batch), 1);
         one.forget(route);
+    });
+}
+
+/// For the rest of a description, the providers of this host's devices are asked, in each rank.
+#[test]
+fn a_description_that_no_one_reads_is_the_name_alone() {
+    with_each_library(|loader| {
+        let describe = |described| Lower::open(loader, &Choice::Auto, Wants { described, ..WANTS });
+        // Without a way to other hosts there is nothing to describe.
+        let (Ok(plain), Ok(full)) = (describe(false), describe(true)) else { return };
+        println!("{}, in full {}", plain.description(), full.description());
+        assert!(full.description().starts_with(plain.description()) && !plain.description().contains(' '));
     });
 }
 

@@ -25,6 +25,9 @@ pub struct Wants {
     pub chunks: usize,
     /// The ports at which it may listen, if the user said.
     pub ports: Option<Ports>,
+    /// Its description is read, so it is to say how fast the network is, and what would be faster: for that, the
+    /// providers of this host's devices are asked.
+    pub described: bool,
 }
 
 impl Wants {

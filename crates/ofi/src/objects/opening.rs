@@ -141,7 +141,9 @@ impl Endpoint {
         let reads = settings.bulk != BulkChoice::Mailbox;
         let chunks = settings.chunks.most as usize;
         let (peers, ports) = (flow.peers as usize, settings.ports);
-        let wants = Wants { peers, may_sleep: self.may_sleep(), reads, chunks, ports };
+        // The page of counters has it for `tidegate run`, and the log.
+        let described = settings.stats_dir.is_some() || log::shows_info(FI_LOG_EP_CTRL);
+        let wants = Wants { peers, may_sleep: self.may_sleep(), reads, chunks, ports, described };
         let lower = match Lower::open(loader, choice, wants) {
             Ok(lower) => lower,
             Err(why) if is_guess => {

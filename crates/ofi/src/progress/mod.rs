@@ -276,15 +276,18 @@ impl Endpoint {
     }
 
     /// Reports what ends while the endpoint closes, but for unsolicited completions, which could come without end: the
-    /// application may not read them any more.
+    /// application may not read them any more. Its counters outlive the endpoint, so what peers have done to its memory
+    /// is counted.
     pub fn report_solicited(&self, entered: &mut Entered) {
         while let Some(active) = &mut self.state.get(entered).active {
             let Some(completion) = active.engine.poll_completion() else { return };
-            let ticket = active.tickets.get(completion.context);
-            if completion.operation.is_at_target() || ticket.is_some_and(|it| it.kind & FI_MULTI_RECV != 0) {
+            if completion.operation.is_at_target() {
+                self.count_at_target(&Completion { data: None, ..completion }, entered);
                 continue;
             }
-            self.report_other(completion, entered);
+            if active.tickets.get(completion.context).is_none_or(|it| it.kind & FI_MULTI_RECV == 0) {
+                self.report_other(completion, entered);
+            }
         }
     }
 

@@ -260,9 +260,48 @@ static void waited_for(void)
 	end();
 }
 
+/* An endpoint whose queue is full of completions that its application has not read closes: writes to its regions that come
+ * meanwhile are no completions any more, and are counted like all others. */
+static void closing_with_a_full_queue(void)
+{
+	/* UNSENT is more than a receiver that receives none of it has room for. */
+	enum { ROOM = 8, WRITES = 40, UNSENT = 200000 };
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .size = ROOM};
+	OK(fi_close(&my.ep->fid));
+	OK(fi_close(&my.cq->fid));
+	OK(fi_cq_open(my.domain, &attr, &my.cq, NULL));
+	OK(fi_endpoint(my.domain, my.info, &my.ep, NULL));
+	OK(fi_ep_bind(my.ep, &my.av->fid, 0));
+	OK(fi_ep_bind(my.ep, &my.cq->fid, FI_TRANSMIT | FI_RECV));
+	open_memory(0);
+	bindings();
+	of_writes = counter();
+	OK(fi_ep_bind(my.ep, &of_writes->fid, FI_REMOTE_WRITE));
+	OK(fi_enable(my.ep));
+	exchange_names();
+	if (my.rank == 0) {
+		for (int i = 0; i < UNSENT; i++)
+			OK_WHEN_ROOM(fi_tinject(my.ep, &i, sizeof i, my.peers[1], 1));
+		write_all(1, "", 1);
+		OK(fi_cntr_wait(of_region, ROOM, -1));
+		OK(fi_close(&my.ep->fid));
+		EQUAL(fi_cntr_read(of_region), WRITES);
+		EQUAL(fi_cntr_read(of_writes), WRITES);
+		_exit(0);
+	}
+	hear_from(0);
+	for (int i = 1; i < WRITES; i++)
+		OK_WHEN_ROOM(fi_inject_writedata(my.ep, local, 8, 77, my.peers[0], 0, keys[0]));
+	OK_WHEN_ROOM(fi_writedata(my.ep, local, 8, NULL, 77, my.peers[0], 0, keys[0], local));
+	next();
+	/* The other one waits for us no longer. */
+	OK(fi_close(&my.ep->fid));
+	_exit(0);
+}
+
 int main(void)
 {
-	uint64_t caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT;
+	uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RMA_EVENT;
 	struct wishes manual = {.caps = caps, .mr_mode = FI_MR_RMA_EVENT | FI_MR_ENDPOINT};
 	struct wishes automatic = {.caps = caps, .data_progress = FI_PROGRESS_AUTO, .threading = FI_THREAD_DOMAIN};
 	int failed = run(2, &manual, at_a_region, -1);
@@ -274,5 +313,7 @@ int main(void)
 		failed = run(2, &manual, at_both, -1);
 	if (!failed)
 		failed = run(2, &automatic, waited_for, -1);
+	if (!failed)
+		failed = run(2, &manual, closing_with_a_full_queue, -1);
 	return failed;
 }

@@ -47,7 +47,9 @@ fn raise(facts: &Facts, limit: Limit, shell: &str, file: &str, needed: Option<u6
 fn descriptors(facts: &Facts) -> Verdict {
     let limit = facts.limits.descriptors;
     // A rank has a connection to each rank of another host; the launcher has its own for each rank of this host.
-    let others = facts.hosts.len().saturating_sub(1) as u64 * u64::from(facts.ranks);
+    let nodes = facts.slurm.as_ref().and_then(|slurm| slurm.nodes).unwrap_or(0);
+    let hosts = u64::from(nodes).max(facts.hosts.len() as u64);
+    let others = hosts.saturating_sub(1) * u64::from(facts.ranks);
     let needed = DESCRIPTORS_OF_LAUNCHER + others.max(DESCRIPTORS_FOR_RANK * u64::from(facts.ranks));
     let enough = needed + DESCRIPTORS_OF_PROGRAM;
     match limit.now {
@@ -125,8 +127,8 @@ fn processes(facts: &Facts) -> Verdict {
 mod tests {
     use super::super::testing::{healthy, one};
     use super::*;
-    use crate::doctor::facts::Container;
     use crate::doctor::verdict::Level;
+    use tidegate_link::Container;
 
     const FILE: &str = " | sudo tee /etc/security/limits.d/mpi.conf   # then log in again";
 

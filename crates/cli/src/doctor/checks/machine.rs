@@ -1,8 +1,9 @@
 //! The machine: processors, and copies between the memories of processes.
 
 use super::{container_with, ranks};
-use crate::doctor::facts::{Container, Facts};
+use crate::doctor::facts::Facts;
 use crate::doctor::verdict::{Verdict, ok, warn};
+use tidegate_link::Container;
 
 /// Which machine it is. Always in order: the others say what is wrong with it.
 pub fn machine(facts: &Facts) -> Verdict {

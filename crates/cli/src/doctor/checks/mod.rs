@@ -9,9 +9,10 @@ mod network;
 mod shared_memory;
 mod slurm;
 
-use super::facts::{Container, Facts};
+use super::facts::Facts;
 use super::verdict::Verdict;
 use crate::mpi::MpiKind;
+use tidegate_link::Container;
 
 /// All verdicts, in the order in which a job meets what they are about.
 pub fn verdicts(facts: &Facts) -> Vec<Verdict> {

@@ -4,7 +4,7 @@ use super::{endpoints_per_rank, one_folder_of_providers, ranks};
 use crate::doctor::facts::{Facts, Interface, Taken};
 use crate::doctor::trial::Trial;
 use crate::doctor::verdict::{Verdict, bad, ok, warn};
-use crate::quote::quote;
+use crate::quote;
 
 /// The network that is taken, and those that are faster.
 pub fn network(facts: &Facts) -> Vec<Verdict> {
@@ -45,7 +45,7 @@ pub fn network(facts: &Facts) -> Vec<Verdict> {
         None => ok("network", format!("{taken} is taken between hosts")),
         Some((name, speed)) => {
             let text = format!("{taken} is taken between hosts; {name} ({speed}) is faster");
-            let name = String::from_utf8_lossy(&quote(name.as_ref())).into_owned();
+            let name = quote::line(&[name.into()]);
             warn("network", text, format!("export FI_TIDEGATE_FABRIC={name}"))
         }
     }]

@@ -1,21 +1,26 @@
 //! `/dev/shm`: whether it is there, has room for all ranks of this host, and what dead processes have left in it.
 
 use super::{container_with, endpoints_per_rank, ranks};
-use crate::doctor::facts::{Container, Facts};
-use crate::doctor::verdict::{Verdict, no, ok, warn};
+use crate::doctor::facts::Facts;
+use crate::doctor::trial::Trial;
+use crate::doctor::verdict::{Verdict, bad, no, ok, warn};
 use crate::report::units::human;
+use tidegate_link::Container;
 use tidegate_message::Unit;
 
 const MIB: u64 = 1 << 20;
 /// The least size that a remedy gives `/dev/shm`: it leaves room for files of MPIs.
 const LEAST: u64 = 256 * MIB;
+/// How many ranks the doctor's own job has here. Where these do not fit, no job does.
+const FEWEST: u64 = 2;
 /// Names of files that are said.
 const NAMED: usize = 3;
 
 /// Room for the segments of all ranks of this host.
 pub fn shared_memory(facts: &Facts) -> Verdict {
     let found = &facts.shared_memory;
-    let needed = found.each.map(|each| each * u64::from(facts.ranks) * u64::from(endpoints_per_rank(facts)));
+    let of_rank = found.each.map(|each| each * u64::from(endpoints_per_rank(facts)));
+    let needed = of_rank.map(|of_rank| of_rank * u64::from(facts.ranks));
     let size = size_option(needed.unwrap_or(0));
     if !found.is_there {
         let mount = format!("sudo mkdir -p /dev/shm; sudo mount -t tmpfs -o size={size},mode=1777 tmpfs /dev/shm");
@@ -36,17 +41,20 @@ pub fn shared_memory(facts: &Facts) -> Verdict {
     }
     let has = format!("/dev/shm has {} free of {}", bytes(found.free), bytes(found.total));
     // A size follows from parameters only where they are accepted.
-    let Some(needed) = needed else { return ok("shared_memory", has) };
+    let (Some(of_rank), Some(needed)) = (of_rank, needed) else { return ok("shared_memory", has) };
     let takes = format!("{} may take {}", ranks(facts.ranks), bytes(needed));
-    if found.total < needed {
-        return no("shared_memory", format!("{has}, and {takes}"), larger(facts, &size));
-    }
     if found.free < needed {
-        return no(
-            "shared_memory",
-            format!("{has}, others have the rest, and {takes}"),
-            "du -a /dev/shm | sort -n".to_owned(),
-        );
+        let fit = found.free / of_rank.max(1);
+        let is_tried = facts.job.as_ref().is_some_and(Trial::is_good);
+        let others = if found.total < needed { "" } else { ", others have the rest" };
+        let fitting = match fit {
+            0 => "not even one fits".to_owned(),
+            1 => "only 1 rank fits".to_owned(),
+            fit => format!("only {fit} ranks fit"),
+        };
+        let remedy = if found.total < needed { larger(facts, &size) } else { "du -a /dev/shm | sort -n".to_owned() };
+        let text = format!("{has}{others}, and {takes}: {fitting}");
+        return bad(fit < FEWEST && !is_tried, "shared_memory", text, remedy);
     }
     if !found.is_memory {
         let text = format!("{has}; it lies on a disk and not in memory");
@@ -91,6 +99,7 @@ mod tests {
     use super::super::testing::{healthy, one};
     use super::*;
     use crate::doctor::facts::LeftFile;
+    use crate::doctor::rank::Step;
     use crate::doctor::verdict::Level;
     use crate::mpi::{Mpi, MpiKind};
 
@@ -113,10 +122,32 @@ mod tests {
             ),
         ] {
             let (level, text, said) = one(&[shared_memory(&small(container))]);
-            assert_eq!((level, said.as_deref()), (Level::No, Some(remedy)));
-            assert_eq!(text, "/dev/shm has 64.0 MiB free of 64.0 MiB, and 64 ranks may take 128 MiB");
+            assert_eq!((level, said.as_deref()), (Level::Warn, Some(remedy)));
+            assert_eq!(
+                text,
+                "/dev/shm has 64.0 MiB free of 64.0 MiB, and 64 ranks may take 128 MiB: only 32 ranks fit"
+            );
         }
         assert_eq!([size_option(0), size_option(1 << 30)], ["256m", "2g"]);
+    }
+
+    #[test]
+    fn it_stops_a_job_only_where_two_ranks_do_not_fit_and_did_not_run() {
+        let with = |bytes, job| {
+            let mut facts = Facts { job, ..small(None) };
+            (facts.shared_memory.total, facts.shared_memory.free) = (64 * MIB, bytes);
+            let (level, text, _) = one(&[shared_memory(&facts)]);
+            (level, text.rsplit(": ").next().unwrap_or_default().to_owned())
+        };
+        let said = |level, text: &str| (level, text.to_owned());
+        assert_eq!(with(4 * MIB, None), said(Level::Warn, "only 2 ranks fit"));
+        assert_eq!(with(3 * MIB, None), said(Level::No, "only 1 rank fits"));
+        assert_eq!(with(MIB, None), said(Level::No, "not even one fits"));
+        let failed = Trial { ranks: 2, exit_code: 1, ..Trial::default() };
+        assert_eq!(with(MIB, Some(failed)).0, Level::No);
+        let steps = ["h1", "h1"].map(|host| Step::Exchanged { host: host.into() }).to_vec();
+        let good = Trial { ranks: 2, steps, used_tidegate: true, ..Trial::default() };
+        assert_eq!(with(MIB, Some(good)).0, Level::Warn, "they may take less than that");
     }
 
     #[test]

@@ -1,32 +1,18 @@
-//! The container around this process, and `/dev/shm`.
+//! `/dev/shm`, and files that hold a number.
 
 use std::fs;
 use std::path::Path;
 
-use super::super::facts::{Container, SharedMemory};
+use tidegate_link::DIRECTORY;
 
-/// Where segments lie.
-pub const SEGMENTS: &str = "/dev/shm";
+use super::super::facts::SharedMemory;
+
 /// The types by which `statfs` names file systems in memory (`TMPFS_MAGIC`, `RAMFS_MAGIC` of linux/magic.h).
 const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// The container around this process, if its maker has left a sign.
-pub fn container() -> Option<Container> {
-    let is_set = |name: &str| std::env::var_os(name).is_some();
-    if is_set("APPTAINER_CONTAINER") || is_set("SINGULARITY_CONTAINER") {
-        Some(Container::Apptainer)
-    } else if is_set("KUBERNETES_SERVICE_HOST") {
-        Some(Container::Kubernetes)
-    } else if Path::new("/run/.containerenv").exists() {
-        Some(Container::Podman)
-    } else {
-        Path::new("/.dockerenv").exists().then_some(Container::Docker)
-    }
-}
-
 /// The state of `/dev/shm`, where a rank takes `each` bytes.
 pub fn shared_memory(each: Option<u64>) -> SharedMemory {
-    look(Path::new(SEGMENTS), each)
+    look(Path::new(DIRECTORY), each)
 }
 
 fn look(place: &Path, each: Option<u64>) -> SharedMemory {

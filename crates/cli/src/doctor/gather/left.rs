@@ -6,8 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidegate_link::DIRECTORY;
+
 use super::super::facts::LeftFile;
-use super::host::SEGMENTS;
 use crate::report::host::is_of_mpi;
 
 /// The namespace of processes that a machine starts with (`PROC_PID_INIT_INO` of the kernel).
@@ -19,7 +20,7 @@ const YOUNG: Duration = Duration::from_secs(60);
 /// Files of this user with names that MPIs and Tidegate give, and which no process has open. Nothing, where not all
 /// processes can be seen that may have one open.
 pub fn files() -> Vec<LeftFile> {
-    files_in(Path::new(SEGMENTS)).unwrap_or_default()
+    files_in(Path::new(DIRECTORY)).unwrap_or_default()
 }
 
 /// Removes them. Returns those that are gone, or the first error with the name of its file.
@@ -27,7 +28,7 @@ pub fn remove() -> Result<Vec<LeftFile>, String> {
     let found = files();
     let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
     for file in &found {
-        let path = Path::new(SEGMENTS).join(&file.name);
+        let path = Path::new(DIRECTORY).join(&file.name);
         fs::remove_file(&path)
             .or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
             .map_err(|error| format!("{}: {error}", path.display()))?;

@@ -27,7 +27,7 @@ pub fn gather() -> Limits {
         file_size: of(Resource::Fsize),
         processes,
         processes_of_user,
-        processes_of_group: room_in_group(),
+        processes_of_group: room_in(&tidegate_link::control_groups("pids")),
     }
 }
 
@@ -40,23 +40,13 @@ fn threads_of(user: u32) -> u64 {
     own.filter_map(|process| threads(fs::read_to_string(process.path().join("status")).ok()?)).sum::<u64>()
 }
 
-/// How many more processes the control group of this process lets in. `None`: any number.
-fn room_in_group() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    // Version two of control groups has one hierarchy, version one a hierarchy for processes. In a container the path
-    // may be that of the machine, and the group is the root of what is mounted.
-    let folders = groups.lines().flat_map(|line| {
-        let two = line.strip_prefix("0::/").map(|path| ["/sys/fs/cgroup/".to_owned() + path, "/sys/fs/cgroup".into()]);
-        let one = line
-            .split_once(":pids:/")
-            .map(|(_, path)| ["/sys/fs/cgroup/pids/".to_owned() + path, "/sys/fs/cgroup/pids".into()]);
-        two.into_iter().chain(one).flatten()
-    });
-    let room = |folder: PathBuf| {
-        let most = number_in(folder.join("pids.max"))?;
-        Some(most.saturating_sub(number_in(folder.join("pids.current"))?))
+/// How many more processes the tightest of these control groups lets in. `None`: any number.
+fn room_in(groups: &[PathBuf]) -> Option<u64> {
+    let room = |group: &PathBuf| {
+        let most = number_in(group.join("pids.max"))?;
+        Some(most.saturating_sub(number_in(group.join("pids.current"))?))
     };
-    folders.filter_map(|folder| room(folder.into())).min()
+    groups.iter().filter_map(room).min()
 }
 
 #[cfg(test)]
@@ -69,5 +59,25 @@ mod tests {
         assert_eq!(threads_of(u32::MAX - 7), 0);
         let limits = gather();
         assert!(limits.descriptors.now.is_none_or(|now| now > 3));
+    }
+
+    #[test]
+    fn the_tightest_group_says_how_many_processes_there_is_room_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = |name: &str, most: &str, now: &str| {
+            let group = folder.path().join(name);
+            fs::create_dir(&group).unwrap();
+            fs::write(group.join("pids.max"), most).unwrap();
+            fs::write(group.join("pids.current"), now).unwrap();
+            group
+        };
+        let groups = [
+            group("step", "max\n", "1\n"),
+            group("job", "50\n", "20\n"),
+            group("all", "100\n", "90\n"),
+            "/nowhere".into(),
+        ];
+        assert_eq!(room_in(&groups), Some(10));
+        assert_eq!([room_in(&groups[..2]), room_in(&groups[..1]), room_in(&[])], [Some(30), None, None]);
     }
 }

@@ -20,11 +20,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidegate_link::Container;
+
 use super::facts::{Facts, MpiFacts};
 use super::trial::{Request, Trial};
 use super::words::{Starter, Words};
 use crate::check;
-use crate::launcher::{Launcher, folders_of_programs};
+use crate::launcher::{Launcher, folders_near};
 use crate::mpi::{Mpi, recognise};
 use crate::settings::{Plan, Setting};
 use crate::tuning::Tuning;
@@ -52,13 +54,13 @@ pub fn gather(wish: &Wish, progress: &dyn Fn(&str)) -> Facts {
     let environment = |name: &str| std::env::var_os(name);
     let words = Words::of(wish.command);
     let parameters = wish.tuning.parameters();
-    let hosts = if wish.hosts.is_empty() { words.hosts.clone() } else { wish.hosts.to_vec() };
+    let named = if wish.hosts.is_empty() { words.hosts.clone() } else { wish.hosts.to_vec() };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let ranks_here = ranks_here(&words, hosts.len());
+    let ranks_here = ranks_here(&words, named.len());
     let ranks = ranks_here.unwrap_or(cores);
     let mpi = mpi_facts(&words, wish.tuning);
     let found = provider::find(wish.tuning.provider_dir.as_deref());
-    let near = near(&words, wish.command);
+    let near = folders_near(words.launcher(), wish.command);
     let provider_dir = found.as_ref().map_or(Path::new("/"), PathBuf::as_path);
     let root = rustix::process::geteuid().is_root();
     let plan = Plan {
@@ -74,10 +76,10 @@ pub fn gather(wish: &Wish, progress: &dyn Fn(&str)) -> Facts {
     let mut facts = Facts {
         host: process::host_name(),
         cores,
-        container: host::container(),
+        container: Container::around(),
         ranks,
         are_ranks_given: ranks_here.is_some(),
-        hosts,
+        hosts: if named.is_empty() { slurm::nodes() } else { named },
         has_shared_folder: wish.shared.is_some(),
         provider: Some(found.map_err(|failure| failure.to_string())),
         refused: check::check(&parameters, &environment).err().map(|failure| failure.to_string()),
@@ -115,14 +117,16 @@ fn try_jobs(
     }
     let kind = facts.mpi.mpi.as_ref().map(|mpi| mpi.kind);
     let Wish { shared, timeout, .. } = *wish;
-    let request = Request { words, kind, library, provider_dir, parameters, shared, hosts: &[], timeout };
+    let are_of_slurm = wish.hosts.is_empty() && words.hosts.is_empty();
+    let request =
+        Request { words, kind, library, provider_dir, parameters, shared, hosts: &[], are_of_slurm: false, timeout };
     let failed = |why: String| Trial { ranks: 2, exit_code: -1, output: vec![why], ..Trial::default() };
     let seconds = wish.timeout.as_secs_f64();
     progress(&format!("a job of two ranks runs here, for {seconds} s at most"));
     facts.job = Some(request.run().unwrap_or_else(failed));
     if facts.hosts.len() > 1 {
         progress(&format!("a job runs over {}, for {seconds} s at most", facts.hosts.join(", ")));
-        facts.hosts_job = Some(Request { hosts: &facts.hosts, ..request }.run().unwrap_or_else(failed));
+        facts.hosts_job = Some(Request { hosts: &facts.hosts, are_of_slurm, ..request }.run().unwrap_or_else(failed));
     }
 }
 
@@ -142,19 +146,9 @@ fn ranks_here(words: &Words, hosts: usize) -> Option<u32> {
     Some(all.div_ceil(hosts).max(1))
 }
 
-fn near(words: &Words, command: &[OsString]) -> Vec<PathBuf> {
-    match &words.starter {
-        Some(Starter::Mpi(launcher)) => launcher.folders(),
-        _ => folders_of_programs(command),
-    }
-}
-
 fn mpi_facts(words: &Words, tuning: &Tuning) -> MpiFacts {
     let program = words.program.as_ref().map(|name| program::look(name, words.program_path()));
-    let launcher: Option<&Launcher> = match &words.starter {
-        Some(Starter::Mpi(launcher)) => Some(launcher),
-        _ => None,
-    };
+    let launcher = words.launcher();
     let of_program = program.as_ref().and_then(|program| program.library.clone());
     let kind_of_program = program.as_ref().and_then(|program| program.kind);
     let mpi = recognise(tuning.mpi, launcher).or_else(|| kind_of_program.map(Mpi::of));

@@ -8,8 +8,10 @@ use super::super::facts::Slurm;
 use crate::child::answer;
 use crate::launcher::look_up;
 
-/// How long `srun` may take to list its plugins.
+/// How long a command of Slurm may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// As many nodes of a job are tried. A larger job takes longer to start than the doctor waits.
+const NODES_MOST: usize = 16;
 
 /// The job of Slurm and its plugins, where there is Slurm.
 pub fn gather() -> Option<Slurm> {
@@ -23,8 +25,26 @@ pub fn gather() -> Option<Slurm> {
     Some(Slurm { job, nodes: variable("SLURM_NNODES").and_then(|nodes| nodes.parse().ok()), plugins })
 }
 
-/// The names in the answer: each in a line of its own, which older ones begin with `srun: `, and versions of PMIx
-/// behind a heading.
+/// The first nodes of the job of Slurm in which this is, if it has several.
+pub fn nodes() -> Vec<String> {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|text| !text.is_empty());
+    if !is_set("SLURM_JOB_ID") || !is_set("SLURM_JOB_NODELIST") {
+        return Vec::new();
+    }
+    // Without an argument it reads that variable.
+    let listed = answer(Command::new("scontrol").args(["show", "hostnames"]), PATIENCE);
+    names(&listed.unwrap_or_default())
+}
+
+/// The names in that answer, a line each, unless it is one alone or an error.
+fn names(listed: &str) -> Vec<String> {
+    let names: Vec<&str> = listed.lines().map(str::trim).filter(|name| !name.is_empty()).collect();
+    let are_names = names.len() > 1 && !names.iter().any(|name| name.contains([' ', ':']));
+    names.into_iter().filter(|_| are_names).take(NODES_MOST).map(str::to_owned).collect()
+}
+
+/// The names of plugins in the answer: each in a line of its own, which older ones begin with `srun: `, and versions of
+/// PMIx behind a heading.
 fn plugins(text: &str) -> Vec<String> {
     let names = text.lines().map(|line| line.trim_start_matches("srun:").trim());
     let known = |name: &&str| name.starts_with("pmi") || matches!(*name, "none" | "cray_shasta" | "openmpi");
@@ -37,6 +57,15 @@ fn plugins(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_nodes_of_a_job_of_several_are_tried() {
+        assert_eq!(names("h1\nh2\n"), ["h1", "h2"]);
+        assert_eq!(names("h1\n"), [""; 0], "the job here tries it");
+        assert_eq!(names("scontrol: error: host list is empty\nx\n"), [""; 0]);
+        let many: String = (0..40).map(|number| format!("h{number}\n")).collect();
+        assert_eq!(names(&many).len(), NODES_MOST);
+    }
 
     #[test]
     fn plugins_are_listed_in_two_forms() {

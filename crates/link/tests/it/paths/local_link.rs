@@ -224,12 +224,19 @@ impl PeerMemory for LocalLink {
         false
     }
 
-    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, _: Access) -> Option<RemoteMemory> {
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<(RemoteMemory, Access)> {
         let (node, network) = (self.node(peer), self.network.borrow());
         let key = *network.nodes[node].regions.get(&key)?;
         let span = network.nodes[node].exposed.get(&key)?[0];
         let fits = offset.checked_add(length).is_some_and(|end| end <= span.length);
-        fits.then_some(RemoteMemory { key, span: Span { address: span.address + offset, length } })
+        fits.then_some((RemoteMemory { key, span: Span { address: span.address + offset, length } }, access))
     }
 }
 

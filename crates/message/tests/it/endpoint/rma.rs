@@ -222,10 +222,14 @@ fn who_counts_writes_hears_once_of_each_that_succeeded() {
         world.atomic(0, to, AtomicType::Uint64, AtomicOp::Sum, &[1; 16]);
         world.settle();
         assert_eq!(heard(&world)[2..], [(None, 16)], "{world}");
+        let to = vec![place(&world, 0, 2), place(&world, 8, 900)];
+        world.atomic(0, to, AtomicType::Uint64, AtomicOp::Sum, &[1; 902 * 8]);
+        world.settle();
+        assert_eq!(heard(&world)[3..], [(None, 902 * 8)], "the length of all parts, in places and messages: {world}");
         let own = vec![(world.place(1, 1, 9, 0), 3)];
         world.write(1, own, &[1; 3], None);
         world.settle();
-        assert_eq!(heard(&world)[3..], [(None, 3)], "its own as well: {world}");
+        assert_eq!(heard(&world)[4..], [(None, 3)], "its own as well: {world}");
         assert!(world.remote_writes(0).is_empty(), "who does not count hears nothing: {world}");
     }
 }
@@ -260,6 +264,8 @@ fn who_counts_the_changes_of_one_region_hears_of_those_alone() {
             world.atomic(origin, to.clone(), AtomicType::Uint64, AtomicOp::Sum, &[1; 603 * 8]);
             world.settle();
             assert_eq!(heard(&world, 1)[2..], [(RemoteWrite, 9)], "as many messages as it takes: {world}");
+            let lengths: Vec<_> = world.remote_writes(1).iter().map(|told| told.length).collect();
+            assert_eq!(lengths, [5000, 0, 603 * 8], "a further region is reported without a length: {world}");
             world.fetch_atomic(origin, to.clone(), AtomicType::Uint64, AtomicOp::Sum, &[1; 603 * 8], None);
             world.settle();
             assert_eq!(heard(&world, 1)[3..], [(RemoteFetch, 9)], "{world}");

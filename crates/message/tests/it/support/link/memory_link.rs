@@ -98,13 +98,14 @@ impl PeerMemory for MemoryLink {
         offset: u64,
         length: u64,
         access: Access,
-    ) -> Option<RemoteMemory> {
+    ) -> Option<(RemoteMemory, Access)> {
         let (peer, network) = (self.node(peer), self.network.borrow());
         let region = network.nodes[peer].regions.get(&key)?;
         let end = offset.checked_add(length)?;
-        let granted = network.reaches(self.me, peer) && region.access.contains(&access) && end <= region.span.length;
+        let granted = access.granted_by(|access| region.access.contains(&access))?;
+        let is_there = network.reaches(self.me, peer) && end <= region.span.length;
         let span = Span { address: region.span.address + offset, length };
-        granted.then_some(RemoteMemory { key: 0, span })
+        is_there.then_some((RemoteMemory { key: 0, span }, granted))
     }
 }
 
