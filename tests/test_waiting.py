@@ -104,12 +104,12 @@ def test_a_slow_receiver_among_many_is_named_with_the_room_that_was_full(tmp_pat
     assert done.points[0] == "held_up"
 
 
-@pytest.mark.parametrize(("options", "counter"), [
-    (["--scheme", "rnr", "--buffers", "1"], "refusals"),
-    (["--scheme", "static", "--slots", "4"], "delay_ns"),
+@pytest.mark.parametrize(("options", "counter", "words"), [
+    (["--scheme", "rnr", "--buffers", "1"], "refusals", ["flood", "400"]),
+    (["--scheme", "static", "--slots", "4"], "delay_ns", ["alltoall", "1", "2048"]),
 ], ids=["rnr", "static"])
-def test_settings_that_cost_a_flood_are_said_and_the_advice_helps(options, counter, tmp_path):
-    flood = [HOLDUP, "flood", "400"]
+def test_settings_that_cost_are_said_and_the_advice_helps(options, counter, words, tmp_path):
+    flood = [HOLDUP, *words]
     before = run(mpis.mpich(), 4, flood, tmp_path, *options)
     advised = before.verdict["options"]
     assert advised, before.output

@@ -5,7 +5,7 @@
 //! enough, it says so. The rules, in the order in which they are heard:
 //!
 //! * `ending`: what was lost, and what was not finished;
-//! * [`held_up`](mod@held_up): one process for which most others waited, by the waits of each pair;
+//! * `held_up`: one process for which most others waited, by the waits of each pair;
 //! * `flow`: waits for credits, full mailboxes, posted buffers, by scheme;
 //! * `memory`: receive memory that had no room, and receive memory that nobody used;
 //! * `network`: batches that were sent again;
@@ -121,7 +121,8 @@ pub fn advise(run: &View) -> Advice {
     let first: [Rule; 3] = [ending::nothing_sent, ending::lost, ending::unfinished];
     let mut points: Vec<Point> = first.iter().filter_map(|rule| rule(run)).collect();
     let held = held_up(run);
-    points.extend(held.iter().map(|held| held_up::point(run, held)));
+    let (late, slow) = held.iter().partition::<Vec<_>, _>(|held| held.is_late());
+    points.extend(slow.iter().map(|held| held_up::point(run, held)));
     // Where one process holds up the others, more room does not help; settings that are worse than the usual ones cost
     // all the same.
     let settings: &[Rule] = match (&held, flow::has_few_slots(run)) {
@@ -130,6 +131,8 @@ pub fn advise(run: &View) -> Advice {
         (Some(_), _) => &[flow::few_slots, flow::refusals],
     };
     points.extend(settings.iter().filter_map(|rule| rule(run)));
+    // Few slots make ranks late, too.
+    points.extend(late.iter().map(|held| held_up::point(run, held)));
     points.extend(network::resent(run));
     if points.is_empty() {
         points.extend(waiting::point(run));

@@ -39,9 +39,6 @@ use crate::report::{Job, Launch, launches};
 use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
 use crate::shared_memory;
 
-/// Where segments lie.
-const SEGMENTS: &str = "/dev/shm";
-
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     run_with(arguments, &[], |_| Ok(None))
@@ -82,7 +79,7 @@ pub fn run_with(
         launches_of(pages, end, mpi, &ended_facts(arguments, &prepared, wall_time, exit_code));
     let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
     // Killed processes cannot remove their segments.
-    tidegate_link::reclaim(Path::new(SEGMENTS));
+    tidegate_link::reclaim(Path::new(tidegate_link::DIRECTORY));
     if let Some((recording, pages)) = recording {
         finish(recording, pages, exit_code, &troubles, &launches);
     }
@@ -144,7 +141,7 @@ fn say_before(arguments: &RunArguments, prepared: &Prepared, overridden: &[&str]
 /// What this host has to say of a job that failed.
 fn look_at_host(job: &Job, kills: OomKills) -> Host {
     let absent = if job.has_other_hosts() { 0 } else { job.absent().0.len() };
-    Host::look(Path::new(SEGMENTS), absent, kills)
+    Host::look(Path::new(tidegate_link::DIRECTORY), absent, kills)
 }
 
 /// What the processes have left in their folder, which is removed.

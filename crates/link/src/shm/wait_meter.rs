@@ -50,7 +50,8 @@ pub(super) struct WaitMeter {
 }
 
 impl WaitMeter {
-    /// A look at a run of empty polls. `shares`: whether processes known to us share processors. `ran` tells how long the thread has run.
+    /// A look at a run of empty polls. `shares`: whether processes known to us share processors. `ran` tells how long
+    /// the thread has run.
     pub(super) fn look(
         &mut self,
         now: Instant,
