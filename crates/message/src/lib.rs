@@ -71,7 +71,7 @@ pub use link::{
     PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 pub use memory::EndpointError;
-pub use open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
+pub use open::{OPEN_MOST, OpenMessage, OpenReceive, OpenSend, PeerWait, Snapshot};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
@@ -81,4 +81,4 @@ pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_vali
 pub use submission::Submission;
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};
-pub use waits::{PeerWait, ROWS_MOST as WAITS_MOST, WaitCause};
+pub use waits::{ROWS_MOST as WAITS_MOST, WaitCause};

@@ -5,6 +5,8 @@
 //! one that ends counts up to the last. Of receives the caller tells when their application began to poll in vain, and
 //! until when it did.
 
+use crate::open::PeerWait;
+use crate::operation::Target;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -71,21 +73,6 @@ impl WaitCause {
             WaitCause::AnyMessage => "a message of any rank",
         }
     }
-}
-
-/// A peer for which sends or receives wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerWait {
-    /// The peer; `None`: all peers that have no row of their own, or any.
-    pub peer: Option<PeerId>,
-    /// What for.
-    pub cause: WaitCause,
-    /// How often.
-    pub count: u64,
-    /// How long, without a wait that goes on.
-    pub waited: Duration,
-    /// Since when a wait has lasted that goes on.
-    pub since: Option<Instant>,
 }
 
 /// Peers and causes that have rows of their own.
@@ -262,7 +249,7 @@ impl Waits {
         if self.any.count > 0 {
             list.push(told(None, WaitCause::AnyMessage, &self.any));
         }
-        list.extend(self.rows.iter().map(|(&(peer, cause), row)| told(Some(peer), cause, row)));
+        list.extend(self.rows.iter().map(|(&(peer, cause), row)| told(Some(Target::Peer(peer)), cause, row)));
     }
 }
 
@@ -289,7 +276,10 @@ mod tests {
         waits.tell_time(at(20));
         waits.tell_time(at(50));
         let [row] = rows(&waits)[..] else { panic!("one row") };
-        assert_eq!((row.peer, row.count, row.waited, row.since), (Some(PeerId(3)), 1, Duration::ZERO, Some(at(20))));
+        assert_eq!(
+            (row.peer, row.count, row.waited, row.since),
+            (Some(Target::Peer(PeerId(3))), 1, Duration::ZERO, Some(at(20)))
+        );
         waits.end(PeerId(3), WaitCause::Credits);
         let [row] = rows(&waits)[..] else { panic!("one row") };
         assert_eq!((row.waited, row.since), (Duration::from_millis(30), None));

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::task::{Context as PollContext, Poll, Waker};
 
 use tidegate_message::{
-    Completion, Context, Counter, Endpoint, Failure, Link, MatchFlags, Open, OpenSend, Operation, PeerId, Receive,
-    Send, Source, Space, Target,
+    Completion, Context, Counter, Endpoint, Failure, Link, MatchFlags, OpenSend, Operation, PeerId, Receive, Send,
+    Snapshot, Source, Space, Target,
 };
 
 use crate::Time;
@@ -343,7 +343,7 @@ impl Process {
     /// not left, and how many such packets there are.
     pub fn waiter(&mut self, outbound: Option<(Rank, usize)>) -> Option<Waiter> {
         self.program.as_ref()?;
-        let (mut open, now) = (Open::default(), self.clock().instant());
+        let (mut open, now) = (Snapshot::default(), self.clock().instant());
         self.endpoint.look(now, &mut open);
         let awaited = self.task.look().awaited();
         let mut waits: Vec<Wait> = awaited.into_iter().map(|aim| self.wait_of(aim, &open)).collect();
@@ -356,7 +356,7 @@ impl Process {
         Some(Waiter { rank: self.rank, since: self.clock(), waits })
     }
 
-    fn wait_of(&self, aim: Aim, open: &Open) -> Wait {
+    fn wait_of(&self, aim: Aim, open: &Snapshot) -> Wait {
         match aim {
             Aim::Receive { from: Sender::Any, tag } => Wait::MessageFromAnybody { tag },
             Aim::Receive { from: Sender::Rank(from), tag } => Wait::MessageFrom { from, tag },
@@ -364,9 +364,9 @@ impl Process {
                 let peer = if to == self.rank { None } else { self.endpoint.link().find_peer(to) };
                 let is_it = |send: &&OpenSend| {
                     let of_peer = peer.is_some_and(|peer| send.to == Target::Peer(peer));
-                    of_peer && send.space == Space::Tagged { tag: tag.0, ignore: 0 }
+                    of_peer && send.tag == Some(tag.0)
                 };
-                let cause = open.sends.iter().find(is_it).map(|send| send.waits_for);
+                let cause = open.sends.iter().find(is_it).and_then(|send| send.waits_for);
                 Wait::SendTo { to, tag, cause, credits: peer.map_or(u32::MAX, |peer| self.endpoint.credits(peer)) }
             }
         }
@@ -380,12 +380,15 @@ impl Process {
 
     /// For whom its sends have waited.
     pub fn waits(&mut self) -> Vec<RankWait> {
-        let mut open = Open::default();
+        let mut open = Snapshot::default();
         let now = self.clock().instant();
         self.endpoint.look(now, &mut open);
         let link = self.endpoint.link();
         let told = open.waits.iter().map(|wait| RankWait {
-            rank: wait.peer.and_then(|peer| link.known_rank(peer)),
+            rank: match wait.peer {
+                Some(Target::Peer(peer)) => link.known_rank(peer),
+                _ => None,
+            },
             cause: wait.cause,
             count: wait.count,
             waited: Time(u64::try_from(wait.waited.as_nanos() * 1_000).unwrap_or(u64::MAX)),

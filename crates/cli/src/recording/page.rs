@@ -81,21 +81,21 @@ pub fn rows(page: &EndpointStats) -> EndpointRows {
     };
     let receives = open.receives.iter();
     let mut rows: Vec<OpenRow> = receives
-        .map(|open| row(OpenKind::Receive, open.from, (open.tag, open.ignore), open.bytes, open.age, None))
+        .map(|open| row(OpenKind::Receive, open.from, (open.tag, open.ignore), open.bytes, open.age(), None))
         .collect();
     let sends = open.sends.iter();
     rows.extend(
-        sends.map(|open| row(OpenKind::Send, Some(open.to), (open.tag, 0), open.bytes, open.age, open.waits_for)),
+        sends.map(|open| row(OpenKind::Send, Some(open.to), (open.tag, 0), open.bytes, open.age(), open.waits_for)),
     );
     let unexpected = open.unexpected.iter();
     rows.extend(
-        unexpected.map(|open| row(OpenKind::Unexpected, Some(open.from), (open.tag, 0), open.bytes, open.age, None)),
+        unexpected.map(|open| row(OpenKind::Unexpected, Some(open.from), (open.tag, 0), open.bytes, open.age(), None)),
     );
     EndpointRows {
         ended: page.ended,
         lived_ns: nanoseconds(page.lived()),
         bulk: page.bulk.clone(),
-        waits: page.waits.iter().map(wait).collect(),
+        waits: page.open.waits.iter().map(wait).collect(),
         open: rows,
         open_in_all: OpenCounts {
             receives: open.receives_in_all,
@@ -111,7 +111,7 @@ fn wait(wait: &PeerWait) -> WaitRow {
         cause: wait.cause,
         count: wait.count,
         waited_ns: nanoseconds(wait.in_all()),
-        goes_on: wait.open_for.is_some(),
+        goes_on: wait.open_for().is_some(),
     }
 }
 

@@ -220,7 +220,7 @@ mod tests {
                 tag: None,
                 ignore: 0,
                 bytes: 0,
-                age: Duration::ZERO,
+                since: Duration::ZERO,
                 is_arriving: false,
                 is_probe: false,
             });
@@ -228,7 +228,7 @@ mod tests {
         };
         let mut launches = split(vec![open(1, "a", 1, 2), open(2, "b", 10, 12)]);
         last_until(&mut launches, Duration::from_secs(20));
-        let ages: Vec<u64> = launches.iter().map(|pages| pages[0].open.receives[0].age.as_secs()).collect();
+        let ages: Vec<u64> = launches.iter().map(|pages| pages[0].open.receives[0].age().as_secs()).collect();
         assert_eq!(ages, [8, 8]);
     }
 }

@@ -145,7 +145,7 @@ impl Process {
                 chunk: page.chunk,
                 chunk_between_hosts: page.chunk_between_hosts,
             },
-            way_times: vec![page.way_times],
+            way_times: vec![page.open.way_times],
             values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
         }
     }
@@ -231,9 +231,9 @@ impl Job {
     /// A receiver that was not in MPI has not counted how long peers have deferred sends for it. They know.
     fn note_deferrals(&mut self, pages: &[EndpointStats]) {
         let receivers: HashMap<u64, &EndpointStats> = pages.iter().map(|page| (page.endpoint, page)).collect();
-        for wait in pages.iter().flat_map(|page| &page.waits) {
+        for wait in pages.iter().flat_map(|page| &page.open.waits) {
             let receiver = wait.peer.and_then(|peer| receivers.get(&peer));
-            let (Some(receiver), Some(open_for), WaitCause::Window) = (receiver, wait.open_for, wait.cause) else {
+            let (Some(receiver), Some(open_for), WaitCause::Window) = (receiver, wait.open_for(), wait.cause) else {
                 continue;
             };
             let is_its = |process: &&mut Process| process.is_same(&Process::of(receiver));

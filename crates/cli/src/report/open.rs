@@ -123,20 +123,20 @@ impl Left {
                     OpenReceive { is_arriving: true, .. } => Kind::Arriving,
                     _ => Kind::Receive,
                 };
-                let open = common(kind, receive.from, receive.tag, receive.bytes, receive.age);
+                let open = common(kind, receive.from, receive.tag, receive.bytes, receive.age());
                 Open { ignore: receive.ignore, ..open }
             }));
         }
         self.sends = self.sends.saturating_add(work.sends_in_all);
         self.open.extend(work.sends.iter().map(|send| {
-            let open = common(Kind::Send, Some(send.to), send.tag, send.bytes, send.age);
+            let open = common(Kind::Send, Some(send.to), send.tag, send.bytes, send.age());
             Open { waits_for: send.waits_for, ..open }
         }));
         self.messages = self.messages.saturating_add(work.unexpected_in_all);
         self.open.extend(
             work.unexpected
                 .iter()
-                .map(|message| common(Kind::Message, Some(message.from), message.tag, message.bytes, message.age)),
+                .map(|message| common(Kind::Message, Some(message.from), message.tag, message.bytes, message.age())),
         );
     }
 
@@ -262,20 +262,20 @@ mod tests {
         (zero.is_current, one.is_current) = (true, false);
         zero.open.sends_in_all = 1;
         let (to, waits_for) = (one.endpoint, Some(WaitCause::Pull));
-        zero.open.sends.push(OpenSend { to, tag: Some(3), bytes: 100_000, age: seconds(5), waits_for });
+        zero.open.sends.push(OpenSend { to, tag: Some(3), bytes: 100_000, since: seconds(5), waits_for });
         one.open.receives_in_all = 40;
         let receive = OpenReceive {
             from: Some(zero.endpoint),
             tag: Some(77),
             ignore: 0,
             bytes: 4,
-            age: seconds(6),
+            since: seconds(6),
             is_arriving: false,
             is_probe: false,
         };
         one.open.receives = vec![receive; 16];
         one.open.unexpected_in_all = 1;
-        one.open.unexpected.push(OpenMessage { from: 99, tag: None, bytes: 8, age: seconds(1) });
+        one.open.unexpected.push(OpenMessage { from: 99, tag: None, bytes: 8, since: seconds(1) });
         vec![zero, one]
     }
 

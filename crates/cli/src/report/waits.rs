@@ -42,13 +42,13 @@ impl Waits {
     pub fn of(pages: &[EndpointStats]) -> Waits {
         let of_page = |page: &EndpointStats| {
             let of = Who { rank: page.rank, pid: page.pid };
-            let waits = page.waits.iter().map(move |wait| Wait {
+            let waits = page.open.waits.iter().map(move |wait| Wait {
                 of,
                 peer: wait.peer,
                 cause: wait.cause,
                 count: wait.count,
                 waited: wait.in_all(),
-                open_for: wait.open_for,
+                open_for: wait.open_for(),
             });
             waits.collect::<Vec<_>>()
         };
@@ -116,10 +116,10 @@ mod tests {
             cause,
             count,
             waited: Duration::from_millis(milliseconds),
-            open_for,
+            since: open_for,
         };
         let six = Some(Duration::from_secs(6));
-        zero.waits = vec![
+        zero.open.waits = vec![
             wait(Some(one.endpoint), WaitCause::Credits, 7, 200, None),
             wait(Some(one.endpoint), WaitCause::Pull, 1, 0, six),
             wait(None, WaitCause::Credits, 3, 1, None),

@@ -72,7 +72,7 @@ impl From<EndpointStats> for Page {
             written: Some(page.polled).filter(|polled| !polled.is_zero()),
             is_current: page.is_current,
             ended: page.ended,
-            waits: page.waits,
+            waits: page.open.waits,
             // A receive whose message is coming in does not wait for its sender.
             receives: (
                 page.open.receives.into_iter().filter(|receive| !receive.is_arriving).collect(),
@@ -136,7 +136,7 @@ pub(crate) mod tests {
 
     /// A posted receive, for a message of somebody or of anybody.
     pub fn open_receive(from: Option<u64>, tag: u64, age: Duration) -> OpenReceive {
-        OpenReceive { from, tag: Some(tag), ignore: 0, bytes: 4, age, is_arriving: false, is_probe: false }
+        OpenReceive { from, tag: Some(tag), ignore: 0, bytes: 4, since: age, is_arriving: false, is_probe: false }
     }
 
     #[test]

@@ -319,7 +319,7 @@ impl RowMaker<'_> {
         let all = seen.pages.iter().flat_map(|page| &page.receives.0).filter(|receive| receive.tag.is_some());
         oldest_first(all.map(|receive| {
             let from = receive.from.map_or_else(|| "any rank".to_owned(), |from| self.name_of(from));
-            (format!("{} from {from}", tag_in_words(self.mpi, receive.tag, receive.ignore)), receive.age)
+            (format!("{} from {from}", tag_in_words(self.mpi, receive.tag, receive.ignore)), receive.age())
         }))
     }
 
@@ -328,7 +328,7 @@ impl RowMaker<'_> {
         oldest_first(all.map(|send| {
             let waits = send.waits_for.map_or_else(String::new, |cause| format!(", waits: {}", cause.name()));
             let to = self.name_of(send.to);
-            (format!("{} to {to}, {} B{waits}", tag_in_words(self.mpi, send.tag, 0), send.bytes), send.age)
+            (format!("{} to {to}, {} B{waits}", tag_in_words(self.mpi, send.tag, 0), send.bytes), send.age())
         }))
     }
 
@@ -336,7 +336,7 @@ impl RowMaker<'_> {
         let all = seen.pages.iter().flat_map(|page| &page.unexpected.0);
         oldest_first(all.map(|message| {
             let from = self.name_of(message.from);
-            (format!("{} from {from}, {} B", tag_in_words(self.mpi, message.tag, 0), message.bytes), message.age)
+            (format!("{} from {from}, {} B", tag_in_words(self.mpi, message.tag, 0), message.bytes), message.age())
         }))
     }
 
@@ -412,7 +412,7 @@ pub(crate) mod tests {
                 cause: WaitCause::Credits,
                 count: 1,
                 waited,
-                open_for,
+                since: open_for,
             });
         }
         if rank == 2 {

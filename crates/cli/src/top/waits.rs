@@ -121,25 +121,25 @@ impl Job<'_> {
             let earlier = before.and_then(|seen| seen.pages.iter().find(|before| before.endpoint == page.endpoint));
             let mut waited_before = HashMap::new();
             for row in earlier.iter().flat_map(|page| &page.waits) {
-                waited_before.insert((row.peer, row.cause), row.waited + row.open_for.unwrap_or_default());
+                waited_before.insert((row.peer, row.cause), row.waited + row.open_for().unwrap_or_default());
             }
             for row in &page.waits {
                 let Some(&awaited) = row.peer.and_then(|peer| self.places.get(&peer)) else { continue };
-                let in_all = row.waited + row.open_for.unwrap_or_default();
+                let in_all = row.waited + row.open_for().unwrap_or_default();
                 // Without a look before, only what goes on is known to be recent.
                 let time = match waited_before.get(&(row.peer, row.cause)) {
                     Some(before) => in_all.saturating_sub(*before),
                     None if self.has_before && earlier.is_some() => in_all,
-                    None => row.open_for.unwrap_or_default(),
+                    None => row.open_for().unwrap_or_default(),
                 };
                 let share = self.share(time);
-                if share > 0.0 || row.open_for.is_some() {
+                if share > 0.0 || row.open_for().is_some() {
                     waits.push(Wait {
                         waiter,
                         awaited,
                         cause: row.cause,
                         share,
-                        open_for: row.open_for,
+                        open_for: row.open_for(),
                         receive: None,
                     });
                 }
@@ -153,7 +153,7 @@ impl Job<'_> {
             let Some(&awaited) = receive.from.and_then(|peer| self.places.get(&peer)) else { continue };
             // Untagged receives are the MPI's own: it posts buffers for what may come.
             let Some(words) = self.in_words(receive) else { continue };
-            if moves && receive.age >= self.span {
+            if moves && receive.age() >= self.span {
                 continue;
             }
             let is_of_pair =
@@ -164,16 +164,16 @@ impl Job<'_> {
             match uncounted {
                 Some(wait) => {
                     // Without a look before, a row does not tell how much of its time was recent.
-                    let recent = if self.has_before { 0.0 } else { self.share(receive.age) };
+                    let recent = if self.has_before { 0.0 } else { self.share(receive.age()) };
                     wait.share = wait.share.max(recent);
-                    (wait.open_for, wait.receive) = (Some(receive.age), Some(words));
+                    (wait.open_for, wait.receive) = (Some(receive.age()), Some(words));
                 }
                 None => waits.push(Wait {
                     waiter,
                     awaited,
                     cause: WaitCause::Message,
-                    share: if is_counted { 0.0 } else { self.share(receive.age) },
-                    open_for: Some(receive.age),
+                    share: if is_counted { 0.0 } else { self.share(receive.age()) },
+                    open_for: Some(receive.age()),
                     receive: Some(words),
                 }),
             }
@@ -232,14 +232,14 @@ impl Job<'_> {
     fn oldest_of_any(&self, seen: &Seen) -> Option<(Receive, Duration)> {
         let receives = seen.pages.iter().flat_map(|page| &page.receives.0);
         let of_any = receives.filter(|receive| receive.from.is_none() && receive.tag.is_some());
-        let oldest = of_any.max_by_key(|receive| receive.age)?;
-        Some((self.in_words(oldest)?, oldest.age))
+        let oldest = of_any.max_by_key(|receive| receive.age())?;
+        Some((self.in_words(oldest)?, oldest.age()))
     }
 
     fn unmatched(&self, seen: &Seen) -> Vec<Unmatched> {
         let messages = seen.pages.iter().flat_map(|page| &page.unexpected.0);
-        let mut old: Vec<_> = messages.filter(|message| message.age >= UNMATCHED_AFTER).collect();
-        old.sort_by_key(|message| Reverse(message.age));
+        let mut old: Vec<_> = messages.filter(|message| message.age() >= UNMATCHED_AFTER).collect();
+        old.sort_by_key(|message| Reverse(message.age()));
         let of = |message: &OpenMessage| Unmatched {
             from: self.places.get(&message.from).copied(),
             text: tag_in_words(self.mpi, message.tag, 0),
@@ -277,7 +277,7 @@ pub(crate) mod tests {
             cause: WaitCause::Credits,
             count: 1,
             waited,
-            open_for,
+            since: open_for,
         });
         seen
     }
@@ -474,7 +474,7 @@ pub(crate) mod tests {
     #[test]
     fn messages_that_nobody_receives_are_mentioned() {
         let mut one = seen(0, &[]);
-        one.pages[0].unexpected.0.push(OpenMessage { from: FIRST + 1, tag: Some(78), bytes: 4, age: seconds(3.0) });
+        one.pages[0].unexpected.0.push(OpenMessage { from: FIRST + 1, tag: Some(78), bytes: 4, since: seconds(3.0) });
         let found = waits(None, &look(9.0, vec![one, seen(1, &[])]), None);
         assert_eq!(found.members[0].unmatched, [Unmatched { from: Some(1), text: "tag 0x4e".into() }]);
     }

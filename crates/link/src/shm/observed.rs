@@ -5,8 +5,9 @@ use super::spin::Looked;
 use super::state::ShmLink;
 use super::wait_meter::WaitChange;
 use crate::clock;
-use crate::stats::{Chunk, ROWS_INTERVAL, Rows};
+use crate::stats::{Chunk, ROWS_INTERVAL};
 use tidegate_flow::Instant;
+use tidegate_message::Snapshot;
 
 impl ShmLink {
     /// Whether anybody may read what is open.
@@ -71,9 +72,9 @@ impl ShmLink {
     }
 
     /// Writes what is open into the page of counters.
-    pub fn write_rows(&mut self, rows: &Rows) {
+    pub fn write_rows(&mut self, rows: &Snapshot<u64>) {
         self.is_look_due = false;
-        self.next_look = rows.written + ROWS_INTERVAL;
+        self.next_look = rows.at + ROWS_INTERVAL;
         self.stats.write_rows(rows);
     }
 

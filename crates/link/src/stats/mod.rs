@@ -5,9 +5,8 @@
 //! |---|---|
 //! | `layout` | which word is what: description, counters, two sides of rows |
 //! | `cause` | what a process may wait for |
-//! | `rows` | what is open, as its process writes it: rows into words |
+//! | `side` | a snapshot of an endpoint, into words by its process and back by readers |
 //! | `page` | the page as its process has it |
-//! | `open` | what is open, as readers get it: words into rows |
 //! | `reader` | a page as readers get it; all pages of a folder |
 //!
 //! *Rows* say what is not finished: waits of sends and receives, posted receives, sends, unexpected messages. A
@@ -20,17 +19,27 @@
 
 mod cause;
 mod layout;
-mod open;
 mod page;
 mod reader;
-mod rows;
+mod side;
 #[cfg(test)]
 mod tests;
 
 pub use cause::WaitCause;
 pub use layout::{OPEN_ROWS, OTHER_ROWS, PAGE_BYTES, WAIT_ROWS};
-pub use open::{OpenMessage, OpenReceive, OpenSend, OpenWork, PeerWait};
 pub(crate) use page::{BulkState, StatsPage};
 pub use page::{Chosen, Chunk, ROWS_INTERVAL, StatsConfig};
 pub use reader::{EndpointStats, Pages, PostedBuffers, read_dir};
-pub use rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};
+
+use std::time::Duration;
+
+/// A snapshot as readers of pages get it: peers by the ids of their endpoints, ages in the place of moments.
+pub type Snapshot = tidegate_message::Snapshot<u64, Duration>;
+/// A peer for which sends or receives wait.
+pub type PeerWait = tidegate_message::PeerWait<u64, Duration>;
+/// A receive that is not finished.
+pub type OpenReceive = tidegate_message::OpenReceive<u64, Duration>;
+/// A send that is not finished.
+pub type OpenSend = tidegate_message::OpenSend<u64, Duration>;
+/// A message that no receive waits for.
+pub type OpenMessage = tidegate_message::OpenMessage<u64, Duration>;

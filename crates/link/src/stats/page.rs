@@ -1,7 +1,7 @@
 //! The page as its process has it: a mapped file, or memory that nobody else sees.
 
-use super::layout::{HEADER_WORDS, MAGIC, PAGE_BYTES, Text, UNKNOWN, Word, activity, side};
-use super::rows::Rows;
+use super::layout::{HEADER_WORDS, MAGIC, PAGE_BYTES, Text, UNKNOWN, Word, activity, side as side_at};
+use super::side;
 use crate::clock;
 use crate::files::create_numbered;
 use crate::shm::memory_map::{self, Access, Mapping};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use tidegate_flow::Config;
 use tidegate_message::{Counter, Counters};
-use tidegate_message::{WAY_CLASSES, WayTimes};
+use tidegate_message::{Snapshot, WAY_CLASSES, WayTimes};
 
 /// What the name of a page's file ends with.
 pub(super) const SUFFIX: &str = ".counters";
@@ -239,7 +239,7 @@ impl StatsPage {
     }
 
     /// Writes what is open.
-    pub(crate) fn write_rows(&self, rows: &Rows) {
+    pub(crate) fn write_rows(&self, rows: &Snapshot<u64>) {
         if self.is_own()
             && let Some([written]) = self.cells(Word::Written as usize, 1)
         {
@@ -259,13 +259,13 @@ impl StatsPage {
     }
 
     /// Writes rows into the side that is in use when rows have been written so often.
-    pub(super) fn fill_side(&self, written: u64, rows: &Rows) {
+    pub(super) fn fill_side(&self, written: u64, rows: &Snapshot<u64>) {
         let Memory::File { map, .. } = &self.memory else { return };
-        let at = side(written);
+        let at = side_at(written);
         // SAFETY: inside a live mapping, as long as the page; atomics.
         let cells = unsafe { map.slice::<AtomicU64>(at * 8, PAGE_BYTES / 8 - at).as_ref() };
         let activity = activity(|counter| self.counters().get(counter));
-        rows.tell(activity, |place, word| cells[place].store(word, Ordering::Relaxed));
+        side::tell(rows, activity, |place, word| cells[place].store(word, Ordering::Relaxed));
     }
 
     fn describe(&self, word: Word, value: u64) {

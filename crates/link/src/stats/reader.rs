@@ -3,9 +3,10 @@
 //! What goes on is told as of the moment at which its process wrote it. A reader that knows how long it has gone on
 //! since says so ([`EndpointStats::lasts_until`]): then ages and waits grow, and with them the counters of time.
 
+use super::Snapshot;
 use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Word, activity, side, version_of};
-use super::open::{OpenWork, PeerWait, Side};
 use super::page::{BulkState, Chosen, Chunk, SUFFIX};
+use super::side::Side;
 use crate::clock;
 use crate::files::open_left;
 use std::fs::{self, File};
@@ -15,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 use tidegate_flow::SchemeName;
-use tidegate_message::{Counter, WAY_CLASSES, WayTimes};
+use tidegate_message::{Counter, WayTimes};
 
 /// How often a reader begins anew because rows were replaced while it read them. Their process writes them every few
 /// milliseconds, so the second time is enough; a process that writes without end is no reason to hang.
@@ -81,8 +82,6 @@ pub struct EndpointStats {
     pub bulk: String,
     /// What reaches other hosts; empty: nothing.
     pub network: String,
-    /// How fast long messages came each way within the host, by class.
-    pub way_times: [WayTimes; WAY_CLASSES],
     /// Polls that find nothing before the processor is given away, as chosen when a peer came last.
     pub spin: u32,
     /// How much of a long message is taken at a time within the host, if that is known.
@@ -93,7 +92,7 @@ pub struct EndpointStats {
     pub program: String,
     /// When the endpoint opened, since the epoch.
     pub started: Duration,
-    /// When `waits` and `open` were written, since the epoch; zero if they never were.
+    /// When `open` was written, since the epoch; zero if they never were.
     pub written: Duration,
     /// When its process last found nothing to do and wrote them, since the epoch, whatever it has lasted until; zero if
     /// it never did.
@@ -106,16 +105,9 @@ pub struct EndpointStats {
     pub first_dead: Option<u64>,
     /// Whether nothing has moved since `written`, so that what was open then still is.
     pub is_current: bool,
-    /// Waits of sends and receives: at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and a row for all others.
-    pub waits: Vec<PeerWait>,
-    /// What is not finished.
-    pub open: OpenWork,
-    /// How many peers had sends waiting for credits or room in a mailbox.
-    pub peers_delayed: u64,
-    /// Whether peers deferred sends because of its receive memory.
-    pub is_pressed: bool,
-    /// Whether its application polled in vain while something of its was open.
-    pub is_waiting: bool,
+    /// What was open and waited for at `written`: waits of at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and
+    /// a row for all others.
+    pub open: Snapshot,
     values: Vec<u64>,
 }
 
@@ -141,7 +133,6 @@ impl EndpointStats {
             posted: None,
             bulk: BulkState::Direct.name().to_owned(),
             network: String::new(),
-            way_times: Default::default(),
             spin: 2000,
             chunk: Some(Chunk::Bytes(1 << 20)),
             chunk_between_hosts: None,
@@ -153,11 +144,7 @@ impl EndpointStats {
             ended: false,
             first_dead: None,
             is_current: false,
-            waits: Vec::new(),
-            open: OpenWork::default(),
-            peers_delayed: 0,
-            is_pressed: false,
-            is_waiting: false,
+            open: Snapshot::default(),
             values: vec![0; Counter::COUNT],
         }
     }
@@ -186,14 +173,13 @@ impl EndpointStats {
         let Some(time) = end.checked_sub(self.written) else { return };
         self.written = end;
         self.open.grow_older(time);
-        self.waits.iter_mut().filter_map(|wait| wait.open_for.as_mut()).for_each(|open| *open += time);
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let delayed = nanoseconds.saturating_mul(self.peers_delayed);
+        let delayed = nanoseconds.saturating_mul(self.open.peers_delayed.into());
         let during = |holds: bool| if holds { nanoseconds } else { 0 };
         for (counter, more) in [
             (Counter::DelayNanoseconds, delayed),
-            (Counter::PressureNanoseconds, during(self.is_pressed)),
-            (Counter::WaitNanoseconds, during(self.is_waiting)),
+            (Counter::PressureNanoseconds, during(self.open.is_pressed)),
+            (Counter::WaitNanoseconds, during(self.open.is_waiting)),
         ] {
             let value = &mut self.values[counter as usize];
             *value = value.saturating_add(more);
@@ -241,7 +227,6 @@ impl EndpointStats {
             },
             bulk: bulk.get(half(Word::Bulk)? as usize)?.name().to_owned(),
             network: text(Text::NETWORK)?,
-            way_times: std::array::from_fn(|class| way_times(words, class)),
             spin: half(Word::Spin)?,
             chunk: Chunk::of_word(word(Word::Chunk)?),
             chunk_between_hosts: Chunk::of_word(word(Word::ChunkBetweenHosts)?),
@@ -253,25 +238,21 @@ impl EndpointStats {
             ended: closed.is_some(),
             first_dead: Some(word(Word::FirstDead)?).filter(|endpoint| *endpoint != 0),
             is_current: false,
-            waits: Vec::new(),
-            open: OpenWork::default(),
-            peers_delayed: 0,
-            is_pressed: false,
-            is_waiting: false,
+            open: Snapshot { way_times: std::array::from_fn(|class| way_times(words, class)), ..Snapshot::default() },
             values: words.get(HEADER_WORDS..HEADER_WORDS + Counter::COUNT)?.to_vec(),
         })
     }
 
     /// Takes over the rows of a side.
     fn take_rows(&mut self, side: Side, clock: Clock) {
-        if side.written == 0 {
+        let written = side.seen.at.as_nanos();
+        if written == 0 {
             return;
         }
-        self.written = clock.since_epoch(side.written);
+        self.written = clock.since_epoch(written);
         self.polled = self.written;
         self.is_current = side.activity == activity(|counter| self.get(counter));
-        (self.peers_delayed, self.is_pressed, self.is_waiting) = (side.peers_delayed, side.is_pressed, side.is_waiting);
-        (self.waits, self.open) = (side.waits, side.open);
+        self.open = Snapshot { way_times: self.open.way_times, ..side.seen };
     }
 }
 

@@ -3,14 +3,13 @@
 
 use super::layout::{OPEN_ROWS, PAGE_BYTES, Text, WAIT_ROWS, Word};
 use super::page::{Chunk, StatsConfig, StatsPage};
-use super::rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};
 use super::{EndpointStats, WaitCause, read_dir};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_flow::{Config, SchemeName};
-use tidegate_message::{Counter, Instant, WayTimes};
+use tidegate_message::{Counter, Instant, OpenMessage, OpenReceive, OpenSend, PeerWait, Snapshot, WayTimes};
 
 /// A folder of a test, which is removed with it.
 struct Folder(PathBuf);
@@ -66,17 +65,17 @@ fn no_text_of_a_page_speaks_to_the_terminal() {
 }
 
 /// Rows that all follow from a number, as many as a page has room for.
-fn rows(number: u64) -> Rows {
+fn rows(number: u64) -> Snapshot<u64> {
     let since = Instant::from_nanos(number);
     let (tag, bytes) = (Some(number), number & 0xffff);
-    Rows {
-        written: Instant::from_nanos(number + 1000),
+    Snapshot {
+        at: Instant::from_nanos(number + 1000),
         peers_delayed: 1,
         is_pressed: false,
         is_waiting: false,
         way_times: std::array::from_fn(|class| WayTimes { asked: class as u32, read: u32::MAX - class as u32 }),
         waits: vec![
-            WaitRow {
+            PeerWait {
                 peer: Some(number),
                 cause: WaitCause::Window,
                 count: number,
@@ -86,14 +85,22 @@ fn rows(number: u64) -> Rows {
             WAIT_ROWS
         ],
         receives: vec![
-            ReceiveRow { from: None, tag, ignore: number, bytes, since, is_arriving: false, is_probe: false };
+            OpenReceive {
+                from: None,
+                tag,
+                ignore: number,
+                bytes,
+                since,
+                is_arriving: false,
+                is_probe: false
+            };
             OPEN_ROWS
         ],
         receives_in_all: number,
-        sends: vec![SendRow { to: number, tag, bytes, since, waits_for: Some(WaitCause::Pull) }; OPEN_ROWS],
+        sends: vec![OpenSend { to: number, tag, bytes, since, waits_for: Some(WaitCause::Pull) }; OPEN_ROWS],
         sends_in_all: number,
-        messages: vec![MessageRow { from: number, tag, bytes, since }; OPEN_ROWS],
-        messages_in_all: number,
+        unexpected: vec![OpenMessage { from: number, tag, bytes, since }; OPEN_ROWS],
+        unexpected_in_all: number,
     }
 }
 
@@ -102,13 +109,13 @@ fn number_of(page: &EndpointStats) -> u64 {
     let number = page.open.receives_in_all;
     assert_eq!((page.open.sends_in_all, page.open.unexpected_in_all), (number, number));
     let age = Duration::from_nanos(1000);
-    assert_eq!((page.waits.len(), page.open.receives.len()), (WAIT_ROWS, OPEN_ROWS));
-    for wait in &page.waits {
+    assert_eq!((page.open.waits.len(), page.open.receives.len()), (WAIT_ROWS, OPEN_ROWS));
+    for wait in &page.open.waits {
         assert_eq!((wait.peer, wait.count, wait.cause), (Some(number), number, WaitCause::Window));
-        assert_eq!((wait.waited, wait.open_for), (Duration::from_nanos(number), Some(age)));
+        assert_eq!((wait.waited, wait.since), (Duration::from_nanos(number), Some(age)));
     }
     for receive in &page.open.receives {
-        assert_eq!((receive.tag, receive.ignore, receive.age), (Some(number), number, age));
+        assert_eq!((receive.tag, receive.ignore, receive.since), (Some(number), number, age));
     }
     for send in &page.open.sends {
         assert_eq!((send.to, send.tag, send.waits_for), (number, Some(number), Some(WaitCause::Pull)));
@@ -136,9 +143,9 @@ fn what_a_page_says_reads_back() {
     let chunks = (before.chunk, before.chunk_between_hosts);
     assert_eq!((before.spin, chunks), (32, (Some(Chunk::Bytes(4096)), Some(Chunk::Whole))));
     assert!(!before.host.is_empty() && before.started > Duration::from_secs(1 << 30));
-    assert!(before.written.is_zero() && before.open.is_empty() && before.waits.is_empty());
+    assert!(before.written.is_zero() && before.open.is_empty() && before.open.waits.is_empty());
     let now = crate::now();
-    let receive = ReceiveRow {
+    let receive = OpenReceive {
         from: Some(9),
         tag: None,
         ignore: u64::MAX,
@@ -147,16 +154,16 @@ fn what_a_page_says_reads_back() {
         is_arriving: true,
         is_probe: true,
     };
-    let wait = WaitRow { peer: None, cause: WaitCause::Mailbox, count: 3, waited: Duration::ZERO, since: None };
+    let wait = PeerWait { peer: None, cause: WaitCause::Mailbox, count: 3, waited: Duration::ZERO, since: None };
     let (receives, waits) = (vec![receive], vec![wait]);
-    page.write_rows(&Rows { written: now, receives, receives_in_all: 40, waits, ..Rows::default() });
+    page.write_rows(&Snapshot { at: now, receives, receives_in_all: 40, waits, ..Snapshot::default() });
     let after = only(&folder);
     let [receive] = after.open.receives[..] else { panic!("one receive") };
     assert_eq!((receive.from, receive.tag, receive.bytes), (Some(9), None, 5));
     assert!(receive.is_arriving && receive.is_probe);
     assert_eq!((after.open.receives_in_all, after.open.sends_in_all, after.is_current), (40, 0, true));
-    let [wait] = after.waits[..] else { panic!("one wait") };
-    assert_eq!((wait.peer, wait.cause, wait.count, wait.open_for), (None, WaitCause::Mailbox, 3, None));
+    let [wait] = after.open.waits[..] else { panic!("one wait") };
+    assert_eq!((wait.peer, wait.cause, wait.count, wait.since), (None, WaitCause::Mailbox, 3, None));
     assert!(after.written >= after.started && after.written < after.started + Duration::from_secs(60));
     drop(page);
     let closed = only(&folder);
@@ -227,7 +234,7 @@ fn rows_are_whole_however_often_they_are_replaced_while_they_are_read() {
 fn number_of_last(folder: &Folder) -> Option<u64> {
     let page = only(folder);
     if page.written.is_zero() {
-        assert!(page.open.is_empty() && page.waits.is_empty());
+        assert!(page.open.is_empty() && page.open.waits.is_empty());
         return None;
     }
     Some(number_of(&page))
@@ -240,7 +247,7 @@ fn a_writer_that_dies_amid_its_rows_leaves_the_ones_before() {
     page.write_rows(&rows(10));
     page.write_rows(&rows(11));
     // What it would have written third, in part: the side is filled and not made the one in use.
-    page.fill_side(3, &Rows { receives_in_all: 99, ..rows(12) });
+    page.fill_side(3, &Snapshot { receives_in_all: 99, ..rows(12) });
     assert_eq!(number_of(&only(&folder)), 11);
     page.write_rows(&rows(13));
     assert_eq!(number_of(&only(&folder)), 13);
@@ -254,7 +261,7 @@ fn more_rows_than_there_is_room_for_are_cut() {
     many.receives = vec![many.receives[0]; 3 * OPEN_ROWS];
     page.write_rows(&many);
     let read = only(&folder);
-    assert_eq!((number_of(&read), read.way_times), (5, many.way_times));
+    assert_eq!((number_of(&read), read.open.way_times), (5, many.way_times));
 }
 
 #[test]
@@ -263,15 +270,15 @@ fn what_goes_on_grows_until_the_end_unless_something_has_moved() {
     let page = page(&folder);
     let now = crate::now();
     let since = now;
-    let wait = |since| WaitRow { peer: Some(3), cause: WaitCause::Credits, count: 1, waited: Duration::ZERO, since };
+    let wait = |since| PeerWait { peer: Some(3), cause: WaitCause::Credits, count: 1, waited: Duration::ZERO, since };
     page.counters().set(Counter::DelayNanoseconds, 140_000);
-    page.write_rows(&Rows {
-        written: now,
+    page.write_rows(&Snapshot {
+        at: now,
         peers_delayed: 2,
         is_pressed: true,
         is_waiting: true,
         waits: vec![wait(Some(since)), wait(None)],
-        receives: vec![ReceiveRow {
+        receives: vec![OpenReceive {
             from: None,
             tag: Some(1),
             ignore: 0,
@@ -281,20 +288,20 @@ fn what_goes_on_grows_until_the_end_unless_something_has_moved() {
             is_probe: false,
         }],
         receives_in_all: 1,
-        ..Rows::default()
+        ..Snapshot::default()
     });
     let mut read = only(&folder);
     let six = Duration::from_secs(6);
     read.lasts_until(read.written + six);
-    assert_eq!(read.open.receives[0].age, six);
-    assert_eq!([read.waits[0].open_for, read.waits[1].open_for], [Some(six), None]);
+    assert_eq!(read.open.receives[0].since, six);
+    assert_eq!([read.open.waits[0].since, read.open.waits[1].since], [Some(six), None]);
     assert_eq!(read.get(Counter::DelayNanoseconds), 140_000 + 2 * 6_000_000_000);
     assert_eq!([Counter::PressureNanoseconds, Counter::WaitNanoseconds].map(|of| read.get(of)), [6_000_000_000; 2]);
     // A packet has come: what waited may have gone on.
     page.counters().add(Counter::PacketsReceived, 1);
     let mut read = only(&folder);
     read.lasts_until(read.written + six);
-    assert_eq!((read.is_current, read.open.receives[0].age), (false, Duration::ZERO));
+    assert_eq!((read.is_current, read.open.receives[0].since), (false, Duration::ZERO));
     assert_eq!(read.get(Counter::DelayNanoseconds), 140_000);
 }
 

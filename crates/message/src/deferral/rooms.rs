@@ -14,8 +14,9 @@ use crate::collections::slab::Key;
 use crate::envelope::Pattern;
 use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
+use crate::open::PeerWait;
 use crate::operation::Queue;
-use crate::waits::{PeerWait, WaitCause, Waits};
+use crate::waits::{WaitCause, Waits};
 use crate::wire::Room;
 use tidegate_flow::{Instant, PeerId, Peers};
 

@@ -4,8 +4,9 @@
 use super::{Egress, Outgoing};
 use crate::collections::slab::Key;
 use crate::link::Buffer;
+use crate::open::PeerWait;
 use crate::operation::Space;
-use crate::waits::{PeerWait, WaitCause};
+use crate::waits::WaitCause;
 use crate::wire::Message;
 use tidegate_flow::{Instant, Packet, PacketKind, PeerId};
 

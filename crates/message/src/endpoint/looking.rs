@@ -7,7 +7,7 @@ use crate::egress::WaitingSend;
 use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
 use crate::looks::{PLACES_PER_LOOK, SeenSend, SendName, is_tagged, turn};
-use crate::open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
+use crate::open::{OPEN_MOST, OpenMessage, OpenReceive, OpenSend, Snapshot};
 use crate::operation::{Queue, Source, Space, Target};
 use crate::waits::WaitCause;
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ impl<L: Link> Endpoint<L> {
     /// Says what is open, and what time it is. Goes through a bounded part of what there may be, whose oldest it finds
     /// at once (receives, unexpected messages) or, where there are very many, in some looks (sends). What is open is
     /// as old as the first look that has seen it: so look every few milliseconds, when there is nothing else to do.
-    pub fn look(&mut self, now: Instant, open: &mut Open) {
+    pub fn look(&mut self, now: Instant, open: &mut Snapshot) {
         self.tell_time(now);
         let now = self.port.now;
-        open.now = now;
+        open.at = now;
         open.peers_delayed = self.port.egress.peers_delayed();
         open.is_pressed = self.inbound.windows().is_pressed();
         let (is_waiting, passed) = self.looks.count_vain(now);
@@ -77,18 +77,22 @@ impl<L: Link> Endpoint<L> {
         self.port.egress.held_sends() + self.sends.outstanding() + self.fences.waiting()
     }
 
-    fn look_at_receives(&mut self, now: Instant, open: &mut Open) {
+    fn look_at_receives(&mut self, now: Instant, open: &mut Snapshot) {
         let (receives, ages) = (&mut open.receives, &mut self.looks.receives);
         receives.clear();
         let mut push = |queue, pattern: &Pattern, bytes, since, is_probe| {
-            let space = match queue {
-                Queue::Tagged => Space::Tagged { tag: pattern.tag, ignore: pattern.ignore },
-                Queue::Untagged => Space::Untagged,
+            let (tag, ignore) = match queue {
+                Queue::Tagged => (Some(pattern.tag), pattern.ignore),
+                Queue::Untagged => (None, u64::MAX),
             };
-            receives.push(OpenReceive { from: pattern.from, space, bytes, since, is_arriving: false, is_probe });
+            let from = match pattern.from {
+                Source::Any => None,
+                Source::From(target) => Some(target),
+            };
+            receives.push(OpenReceive { from, tag, ignore, bytes, since, is_arriving: false, is_probe });
         };
         self.inbound.matching().show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
-            push(queue, pattern, bytes, ages.see(number.0, now), false);
+            push(queue, pattern, bytes as u64, ages.see(number.0, now), false);
         });
         ages.end_look();
         let probe = self.looks.see_probe(now);
@@ -97,7 +101,7 @@ impl<L: Link> Endpoint<L> {
         }
         let pulls = self.pulls.under_way();
         let (under_way, places) = (pulls.len(), pulls.places());
-        open.receives_in_all = self.inbound.matching().posted() + under_way + usize::from(probe.is_some());
+        open.receives_in_all = (self.inbound.matching().posted() + under_way + usize::from(probe.is_some())) as u64;
         self.looks.pulls.retain(|key, _| pulls.get(*key).is_some());
         let from = turn(&mut self.looks.next_pull, places);
         for (key, _) in pulls.some(from, PLACES_PER_LOOK) {
@@ -105,29 +109,29 @@ impl<L: Link> Endpoint<L> {
         }
         for (key, &since) in &self.looks.pulls {
             let Some(pull) = pulls.get(*key) else { continue };
-            let space = pull.queue.space(pull.envelope.tag);
-            let (from, bytes) = (Source::From(pull.envelope.source), pull.active.buffer.len());
-            receives.push(OpenReceive { from, space, bytes, since, is_arriving: true, is_probe: false });
+            let (tag, ignore) = tag_of(pull.queue.space(pull.envelope.tag));
+            let (from, bytes) = (Some(pull.envelope.source), pull.active.buffer.len() as u64);
+            receives.push(OpenReceive { from, tag, ignore, bytes, since, is_arriving: true, is_probe: false });
         }
         receives.sort_by_key(|receive| receive.since);
         receives.truncate(OPEN_MOST);
     }
 
-    fn look_at_unexpected(&mut self, now: Instant, open: &mut Open) {
+    fn look_at_unexpected(&mut self, now: Instant, open: &mut Snapshot) {
         let (unexpected, ages) = (&mut open.unexpected, &mut self.looks.unexpected);
         unexpected.clear();
         self.inbound.matching().show_unexpected(OPEN_MOST, |queue, number, envelope| {
             let since = ages.see((is_tagged(queue), number), now);
-            let (from, space) = (envelope.source, queue.space(envelope.tag));
-            unexpected.push(OpenMessage { from, space, bytes: envelope.length, since });
+            let (from, (tag, _)) = (envelope.source, tag_of(queue.space(envelope.tag)));
+            unexpected.push(OpenMessage { from, tag, bytes: envelope.length as u64, since });
         });
         ages.end_look();
         unexpected.sort_by_key(|message| message.since);
         unexpected.truncate(OPEN_MOST);
-        open.unexpected_in_all = self.inbound.matching().unexpected();
+        open.unexpected_in_all = self.inbound.matching().unexpected() as u64;
     }
 
-    fn look_at_sends(&mut self, now: Instant, open: &mut Open) {
+    fn look_at_sends(&mut self, now: Instant, open: &mut Snapshot) {
         let (egress, kept) = (&self.port.egress, self.sends.kept());
         self.looks.sends.retain(|name, seen| match *name {
             SendName::Held(peer, number) => egress.holds(peer, number),
@@ -164,10 +168,19 @@ impl<L: Link> Endpoint<L> {
         }
         let oldest = self.looks.oldest_sends();
         self.looks.note_pulls(&oldest, now);
-        open.sends_in_all = self.open_sends();
+        open.sends_in_all = self.open_sends() as u64;
         open.sends.clear();
         open.sends.extend(oldest.iter().take(OPEN_MOST).map(|&SeenSend { to, space, bytes, since, waits_for }| {
-            OpenSend { to: Target::Peer(to), space, bytes, since, waits_for }
+            let waits_for = Some(waits_for);
+            OpenSend { to: Target::Peer(to), tag: tag_of(space).0, bytes: bytes as u64, since, waits_for }
         }));
+    }
+}
+
+/// The match bits of a message or a receive, and those that do not matter.
+fn tag_of(space: Space) -> (Option<u64>, u64) {
+    match space {
+        Space::Tagged { tag, ignore } => (Some(tag), ignore),
+        Space::Untagged => (None, u64::MAX),
     }
 }

@@ -12,9 +12,8 @@ use crate::trace::operations::Operations;
 use core::ffi::c_void;
 use std::collections::HashMap;
 use tidegate_link::fabric::Contact;
-use tidegate_link::stats::{Rows, WaitRow};
 use tidegate_link::{Address, Claim};
-use tidegate_message::{Completion, Context, Open, PeerId, Pressure, Target};
+use tidegate_message::{Completion, Context, PeerId, PeerWait, Pressure, Snapshot, Target};
 
 /// The message layer over shared memory and, where there is one, the network.
 pub type Engine = tidegate_message::Endpoint<Links>;
@@ -51,11 +50,11 @@ pub struct Active {
 #[derive(Default)]
 pub struct Observing {
     /// As the message layer tells it.
-    pub open: Open,
+    pub open: Snapshot,
     /// As the page of counters has it.
-    pub rows: Rows,
+    pub rows: Snapshot<u64>,
     /// The waits that it had before.
-    pub waits_before: Vec<WaitRow>,
+    pub waits_before: Vec<PeerWait<u64>>,
 }
 
 /// What that is has to be looked up. (An application may have chosen just this number: then it is looked up each time.)

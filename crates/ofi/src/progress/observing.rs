@@ -5,8 +5,8 @@ use crate::addressing::reach::{self, Links};
 use crate::objects::active::{Active, Observing};
 use std::time::Duration;
 use tidegate_link::WaitChange;
-use tidegate_link::stats::{MessageRow, OTHER_ROWS, ReceiveRow, Rows, SendRow, WAIT_ROWS, WaitRow};
-use tidegate_message::{Instant, Open, PeerNames, PeerWait, Source, Space, Target};
+use tidegate_link::stats::{OTHER_ROWS, WAIT_ROWS};
+use tidegate_message::{Instant, OpenMessage, OpenReceive, OpenSend, PeerNames, PeerWait, Snapshot, Target};
 
 impl Active {
     /// Progress has found nothing: writes what is open, if it is time to.
@@ -67,52 +67,47 @@ impl Active {
 }
 
 /// What an endpoint of this id has found, with peers by their ids. What concerns peers that are gone is left out.
-fn fill(rows: &mut Rows, waits_before: &mut Vec<WaitRow>, open: &Open, links: &Links, own: u64) {
+fn fill(rows: &mut Snapshot<u64>, waits_before: &mut Vec<PeerWait<u64>>, open: &Snapshot, links: &Links, own: u64) {
     let id = |target: Target| match target {
         Target::Myself => Some(own),
         Target::Peer(peer) => links.identity(peer),
     };
     std::mem::swap(&mut rows.waits, waits_before);
-    let written_before = std::mem::replace(&mut rows.written, open.now);
+    let written_before = std::mem::replace(&mut rows.at, open.at);
     (rows.peers_delayed, rows.is_pressed, rows.is_waiting) = (open.peers_delayed, open.is_pressed, open.is_waiting);
     rows.way_times = open.way_times;
-    rows.receives_in_all = open.receives_in_all as u64;
-    rows.sends_in_all = open.sends_in_all as u64;
-    rows.messages_in_all = open.unexpected_in_all as u64;
-    fill_waits(&mut rows.waits, &open.waits, links);
+    (rows.receives_in_all, rows.sends_in_all) = (open.receives_in_all, open.sends_in_all);
+    rows.unexpected_in_all = open.unexpected_in_all;
+    fill_waits(&mut rows.waits, &open.waits, id);
     keep_departed(&mut rows.waits, waits_before, written_before);
     // Sums first; then those that go on, then those that took longest.
     rows.waits.sort_by_key(|row| (row.peer.is_some(), row.since.is_none(), std::cmp::Reverse(row.waited)));
     rows.receives.clear();
-    rows.receives.extend(open.receives.iter().filter_map(|receive| {
+    rows.receives.extend(open.receives.iter().filter_map(|&receive| {
         let from = match receive.from {
-            Source::Any => None,
-            Source::From(target) => Some(id(target)?),
+            None => None,
+            Some(target) => Some(id(target)?),
         };
-        let ignore = if let Space::Tagged { ignore, .. } = receive.space { ignore } else { u64::MAX };
-        let (tag, bytes, since) = (tag(receive.space), receive.bytes as u64, receive.since);
-        let (is_arriving, is_probe) = (receive.is_arriving, receive.is_probe);
-        Some(ReceiveRow { from, tag, ignore, bytes, since, is_arriving, is_probe })
+        let OpenReceive { tag, ignore, bytes, since, is_arriving, is_probe, .. } = receive;
+        Some(OpenReceive { from, tag, ignore, bytes, since, is_arriving, is_probe })
     }));
     rows.sends.clear();
-    rows.sends.extend(open.sends.iter().filter_map(|send| {
-        let (to, bytes, waits_for) = (id(send.to)?, send.bytes as u64, Some(send.waits_for));
-        Some(SendRow { to, tag: tag(send.space), bytes, since: send.since, waits_for })
+    rows.sends.extend(open.sends.iter().filter_map(|&OpenSend { to, tag, bytes, since, waits_for }| {
+        Some(OpenSend { to: id(to)?, tag, bytes, since, waits_for })
     }));
-    rows.messages.clear();
-    rows.messages.extend(open.unexpected.iter().filter_map(|message| {
-        let (from, bytes) = (id(message.from)?, message.bytes as u64);
-        Some(MessageRow { from, tag: tag(message.space), bytes, since: message.since })
+    rows.unexpected.clear();
+    rows.unexpected.extend(open.unexpected.iter().filter_map(|&OpenMessage { from, tag, bytes, since }| {
+        Some(OpenMessage { from: id(from)?, tag, bytes, since })
     }));
 }
 
 /// The sums of all that have no row of their own come first, so that they are there however many rows there are.
-fn fill_waits(rows: &mut Vec<WaitRow>, waits: &[PeerWait], links: &Links) {
+fn fill_waits(rows: &mut Vec<PeerWait<u64>>, waits: &[PeerWait], id: impl Fn(Target) -> Option<u64>) {
     rows.clear();
     for &PeerWait { peer, cause, count, waited, since } in waits {
-        let id = peer.and_then(|peer| links.identity(peer));
-        let row = WaitRow { peer: id, cause, count, waited, since };
-        let is_sum = |other: &&mut WaitRow| other.peer.is_none() && other.cause == cause;
+        let id = peer.and_then(&id);
+        let row = PeerWait { peer: id, cause, count, waited, since };
+        let is_sum = |other: &&mut PeerWait<u64>| other.peer.is_none() && other.cause == cause;
         match rows.iter_mut().find(is_sum).filter(|_| id.is_none()) {
             Some(sum) => {
                 sum.count += count;
@@ -127,7 +122,7 @@ fn fill_waits(rows: &mut Vec<WaitRow>, waits: &[PeerWait], links: &Links) {
 /// A peer that has left has no name any more, and what was waited for it is in a sum. Ranks leave one after the other
 /// at the end of every job: so its row stays as it was `before`, when rows were `written` last, and the sum has the
 /// rest.
-fn keep_departed(rows: &mut Vec<WaitRow>, before: &[WaitRow], written: Instant) {
+fn keep_departed(rows: &mut Vec<PeerWait<u64>>, before: &[PeerWait<u64>], written: Instant) {
     if rows.iter().all(|row| row.peer.is_some()) {
         return;
     }
@@ -135,22 +130,15 @@ fn keep_departed(rows: &mut Vec<WaitRow>, before: &[WaitRow], written: Instant) 
     named.sort_unstable();
     for old in before {
         let Some(peer) = old.peer.filter(|peer| named.binary_search(&(*peer, old.cause)).is_err()) else { continue };
-        let is_sum = |row: &&mut WaitRow| row.peer.is_none() && row.cause == old.cause;
+        let is_sum = |row: &&mut PeerWait<u64>| row.peer.is_none() && row.cause == old.cause;
         let has_room = rows.len() < WAIT_ROWS + OTHER_ROWS;
         let Some(sum) = rows.iter_mut().find(is_sum).filter(|_| has_room) else { continue };
         let open = old.since.map_or(Duration::ZERO, |since| written.since(since));
         let (count, waited) = (old.count.min(sum.count), (old.waited + open).min(sum.waited));
         (sum.count, sum.waited) = (sum.count - count, sum.waited - waited);
-        rows.push(WaitRow { peer: Some(peer), cause: old.cause, count, waited, since: None });
+        rows.push(PeerWait { peer: Some(peer), cause: old.cause, count, waited, since: None });
     }
     rows.retain(|row| row.peer.is_some() || row.count > 0 || row.since.is_some() || !row.waited.is_zero());
-}
-
-fn tag(space: Space) -> Option<u64> {
-    match space {
-        Space::Tagged { tag, .. } => Some(tag),
-        Space::Untagged => None,
-    }
 }
 
 #[cfg(test)]
@@ -164,9 +152,9 @@ mod tests {
         count: u64,
         waited: u64,
         since: Option<u64>,
-    ) -> WaitRow {
+    ) -> PeerWait<u64> {
         let since = since.map(|since| Instant::from_nanos(since * 1_000_000));
-        WaitRow { peer, cause, count, waited: Duration::from_millis(waited), since }
+        PeerWait { peer, cause, count, waited: Duration::from_millis(waited), since }
     }
 
     #[test]

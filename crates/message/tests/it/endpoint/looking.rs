@@ -2,24 +2,24 @@
 
 use crate::support::{Setup, World, pattern};
 use std::time::Duration;
-use tidegate_message::{Counter, OPEN_MOST, Open, PeerId, Source, Space, Target, WaitCause};
+use tidegate_message::{Counter, OPEN_MOST, PeerId, Snapshot, Target, WaitCause};
 
 const A_WHILE: Duration = Duration::from_millis(4);
 
-fn look(world: &mut World, node: usize) -> Open {
-    let mut open = Open::default();
+fn look(world: &mut World, node: usize) -> Snapshot {
+    let mut open = Snapshot::default();
     let now = world.now();
     world.endpoint(node).look(now, &mut open);
     open
 }
 
-fn tagged(tag: u64) -> Space {
-    Space::Tagged { tag, ignore: 0 }
+fn tagged(tag: u64) -> Option<u64> {
+    Some(tag)
 }
 
 /// How long what began at a moment has been seen.
-fn age(open: &Open, since: tidegate_message::Instant) -> Duration {
-    open.now.since(since)
+fn age(open: &Snapshot, since: tidegate_message::Instant) -> Duration {
+    open.at.since(since)
 }
 
 #[test]
@@ -46,14 +46,14 @@ fn a_receive_is_as_old_as_the_first_look_that_saw_it_and_the_oldest_come_first()
         world.receive(1).tagged(tag).capacity(20).post();
     }
     let open = look(&mut world, 1);
-    assert_eq!((open.receives.len(), open.receives_in_all), (OPEN_MOST, 1 + 2 * OPEN_MOST));
+    assert_eq!((open.receives.len(), open.receives_in_all), (OPEN_MOST, 1 + 2 * OPEN_MOST as u64));
     let first = open.receives[0];
-    assert_eq!((first.space, first.bytes, first.is_arriving, age(&open, first.since)), (tagged(7), 10, false, A_WHILE));
+    assert_eq!((first.tag, first.bytes, first.is_arriving, age(&open, first.since)), (tagged(7), 10, false, A_WHILE));
     assert!(open.receives[1..].iter().all(|receive| age(&open, receive.since).is_zero()));
     world.send(0).to(1).tagged(7).bytes(b"x").post();
     world.settle();
     let open = look(&mut world, 1);
-    assert_eq!((open.receives_in_all, open.receives[0].space), (2 * OPEN_MOST, tagged(100)));
+    assert_eq!((open.receives_in_all, open.receives[0].tag), (2 * OPEN_MOST as u64, tagged(100)));
 }
 
 #[test]
@@ -68,17 +68,17 @@ fn polls_in_vain_are_waits_for_the_senders_of_open_receives_and_end_when_the_cal
     assert!(world.endpoint(0).begin_wait(now));
     world.pass(A_WHILE);
     let open = look(&mut world, 0);
-    let told = |open: &Open| -> Vec<_> {
+    let told = |open: &Snapshot| -> Vec<_> {
         open.waits.iter().map(|wait| (wait.peer, wait.cause, wait.count, wait.waited, wait.since)).collect()
     };
-    let row = (Some(PeerId(0)), WaitCause::Message, 1, Duration::ZERO, Some(now));
+    let row = (Some(Target::Peer(PeerId(0))), WaitCause::Message, 1, Duration::ZERO, Some(now));
     assert_eq!((told(&open), open.is_waiting), (vec![row], true), "the one from any may be for what comes later");
     world.pass(A_WHILE);
     let until = world.now();
     world.pass(A_WHILE);
     world.endpoint(0).end_wait(until);
     let open = look(&mut world, 0);
-    assert_eq!(told(&open), [(Some(PeerId(0)), WaitCause::Message, 1, 2 * A_WHILE, None)]);
+    assert_eq!(told(&open), [(Some(Target::Peer(PeerId(0))), WaitCause::Message, 1, 2 * A_WHILE, None)]);
     assert_eq!((open.is_waiting, world.counter(0, Counter::WaitNanoseconds)), (false, 8_000_000));
     // Both come; then any message is waited for.
     (0..2).for_each(|_| _ = world.send(1).to(0).tagged(1).bytes(b"x").post());
@@ -120,7 +120,7 @@ fn messages_that_nobody_receives_are_told_with_their_sender() {
     world.send(0).to(1).tagged(5).bytes(b"new").post();
     world.settle();
     let open = look(&mut world, 1);
-    let told: Vec<_> = open.unexpected.iter().map(|message| (message.space, message.bytes)).collect();
+    let told: Vec<_> = open.unexpected.iter().map(|message| (message.tag, message.bytes)).collect();
     assert_eq!((told, open.unexpected_in_all), (vec![(tagged(4), 100), (tagged(5), 3)], 2));
     assert!(age(&open, open.unexpected[0].since) >= A_WHILE, "it was there");
     assert!(age(&open, open.unexpected[1].since).is_zero(), "it takes no place of one that was");
@@ -136,8 +136,8 @@ fn sends_wait_for_credits_for_pulls_and_for_room() {
     look(&mut world, 0);
     world.pass(A_WHILE);
     let open = look(&mut world, 0);
-    let told: Vec<_> = open.sends.iter().map(|send| (send.space, send.bytes, send.waits_for)).collect();
-    let expected = [0, 1, 2].map(|tag| (tagged(tag), 300, WaitCause::Credits));
+    let told: Vec<_> = open.sends.iter().map(|send| (send.tag, send.bytes, send.waits_for)).collect();
+    let expected = [0, 1, 2].map(|tag| (tagged(tag), 300, Some(WaitCause::Credits)));
     assert_eq!((told, open.sends_in_all, open.peers_delayed), (expected.to_vec(), 3, 1));
     assert!(open.sends.iter().all(|send| age(&open, send.since) == A_WHILE));
     let [wait] = open.waits[..] else { panic!("{:?}", open.waits) };
@@ -158,7 +158,7 @@ fn a_long_message_waits_for_its_receive_as_long_as_looks_have_seen_it() {
     }
     let open = look(&mut world, 0);
     let [send] = open.sends[..] else { panic!("{:?}", open.sends) };
-    assert_eq!((send.space, send.bytes, send.waits_for), (tagged(9), 100_000, WaitCause::Pull));
+    assert_eq!((send.tag, send.bytes, send.waits_for), (tagged(9), 100_000, Some(WaitCause::Pull)));
     let [wait] = open.waits[..] else { panic!("{:?}", open.waits) };
     assert_eq!((wait.cause, wait.since.map(|since| age(&open, since))), (WaitCause::Pull, Some(3 * A_WHILE)));
     world.receive(1).tagged(9).capacity(100_000).post();
@@ -190,8 +190,8 @@ fn more_is_open_than_one_look_goes_through_and_looks_find_the_oldest_in_the_end(
         look(&mut world, 0);
     }
     let open = look(&mut world, 0);
-    assert_eq!((open.sends.len(), open.sends_in_all), (OPEN_MOST, 3 * (nodes - 1)));
-    assert!(open.sends[..3].iter().all(|send| send.space == tagged(nodes as u64 - 1)), "{:?}", open.sends);
+    assert_eq!((open.sends.len(), open.sends_in_all), (OPEN_MOST, 3 * (nodes as u64 - 1)));
+    assert!(open.sends[..3].iter().all(|send| send.tag == tagged(nodes as u64 - 1)), "{:?}", open.sends);
     assert_eq!(open.waits.len(), nodes - 1);
 }
 
@@ -207,7 +207,7 @@ fn who_asks_again_and_again_for_a_message_waits_for_it() {
     world.receive(1).tagged(7).peek().post();
     let open = look(&mut world, 1);
     let [probe] = open.receives[..] else { panic!("{:?}", open.receives) };
-    assert_eq!((probe.is_probe, probe.space, open.receives_in_all), (true, tagged(7), 1));
+    assert_eq!((probe.is_probe, probe.tag, open.receives_in_all), (true, tagged(7), 1));
     assert!(age(&open, probe.since) >= 3 * A_WHILE);
     let open = look(&mut world, 1);
     assert_eq!((open.receives.len(), open.receives_in_all), (1, 1), "others may have had the processor");
@@ -230,7 +230,7 @@ fn a_buffer_for_many_messages_is_no_receive_that_waits() {
     let many = world.receive(1).capacity(100).multi(50).post();
     world.receive(1).tagged(1).capacity(1).post();
     let open = look(&mut world, 1);
-    assert_eq!((open.receives.len(), open.receives_in_all, open.receives[0].space), (1, 1, tagged(1)));
+    assert_eq!((open.receives.len(), open.receives_in_all, open.receives[0].tag), (1, 1, tagged(1)));
     world.send(0).to(1).bytes(&[0; 80]).post();
     world.settle();
     assert!(world.is_done(many), "its buffer is full");
@@ -243,6 +243,6 @@ fn a_receive_of_anybody_names_nobody() {
     world.receive(1).tagged(1).capacity(1).post();
     world.receive(1).from(0).tagged(2).capacity(1).post();
     let open = look(&mut world, 1);
-    assert_eq!(open.receives[0].from, Source::Any);
-    assert!(matches!(open.receives[1].from, Source::From(Target::Peer(PeerId(_)))));
+    assert_eq!(open.receives[0].from, None);
+    assert!(matches!(open.receives[1].from, Some(Target::Peer(PeerId(_)))));
 }
