@@ -59,6 +59,7 @@ mod submission;
 #[cfg(test)]
 mod testing;
 mod turns;
+mod wait_cause;
 mod waits;
 mod wire;
 
@@ -81,4 +82,5 @@ pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_vali
 pub use submission::Submission;
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};
-pub use waits::{ROWS_MOST as WAITS_MOST, WaitCause};
+pub use wait_cause::WaitCause;
+pub use waits::ROWS_MOST as WAITS_MOST;

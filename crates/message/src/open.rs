@@ -1,13 +1,13 @@
-//! [`Snapshot`]: all that can be seen of an endpoint beside its counters, at one look
-//! ([`Endpoint::look`](crate::Endpoint::look)). There is one declaration of it: the message layer fills it, pages of
-//! counters hold it in words, and their readers get it back.
+//! [`Snapshot`]: all that can be seen of an endpoint besides its counters, at one look
+//! ([`Endpoint::look`](crate::Endpoint::look)). It is declared once: the message layer fills it, pages of counters hold
+//! it in words, and their readers get it back.
 //!
-//! Two things differ on that way. Peers are [`Target`]s to their endpoint, and ids to all others: `P`. Times are moments
-//! for the endpoint; a reader has another clock, to which only ages mean something: `T`.
+//! Two things differ on that way. Peers are [`Target`]s to their endpoint, and ids to all others: `P`. Times are
+//! moments for the endpoint; a reader has another clock, to which only ages mean something: `T`.
 
 use crate::operation::Target;
 use crate::pulls::{CLASSES, WayTimes};
-use crate::waits::WaitCause;
+use crate::wait_cause::WaitCause;
 use std::time::Duration;
 use tidegate_flow::Instant;
 

@@ -105,8 +105,8 @@ pub struct EndpointStats {
     pub first_dead: Option<u64>,
     /// Whether nothing has moved since `written`, so that what was open then still is.
     pub is_current: bool,
-    /// What was open and waited for at `written`: waits of at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and
-    /// a row for all others.
+    /// What was open and waited for at `written`: waits of at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes,
+    /// and a row for all others.
     pub open: Snapshot,
     values: Vec<u64>,
 }

@@ -16,7 +16,8 @@ use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::open::PeerWait;
 use crate::operation::Queue;
-use crate::waits::{WaitCause, Waits};
+use crate::wait_cause::WaitCause;
+use crate::waits::Waits;
 use crate::wire::Room;
 use tidegate_flow::{Instant, PeerId, Peers};
 

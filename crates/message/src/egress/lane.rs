@@ -3,7 +3,7 @@
 use super::backlog::Backlog;
 use super::inject_backoff::PeerBackoff;
 use crate::link::Buffer;
-use crate::waits::WaitCause;
+use crate::wait_cause::WaitCause;
 
 /// What waits for one peer.
 #[derive(Debug)]

@@ -19,7 +19,8 @@ mod trying;
 use crate::attention::Attention;
 use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
-use crate::waits::{WaitCause, Waits};
+use crate::wait_cause::WaitCause;
+use crate::waits::Waits;
 use crate::wire::MessageKind;
 use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Posting, Violation};
 

@@ -6,7 +6,7 @@ use crate::collections::slab::Key;
 use crate::link::Buffer;
 use crate::open::PeerWait;
 use crate::operation::Space;
-use crate::waits::WaitCause;
+use crate::wait_cause::WaitCause;
 use crate::wire::Message;
 use tidegate_flow::{Instant, Packet, PacketKind, PeerId};
 

@@ -9,7 +9,7 @@ use crate::link::{Buffer, Link};
 use crate::looks::{PLACES_PER_LOOK, SeenSend, SendName, is_tagged, turn};
 use crate::open::{OPEN_MOST, OpenMessage, OpenReceive, OpenSend, Snapshot};
 use crate::operation::{Queue, Source, Space, Target};
-use crate::waits::WaitCause;
+use crate::wait_cause::WaitCause;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_flow::Instant;
