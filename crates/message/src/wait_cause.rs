@@ -15,7 +15,7 @@ pub enum WaitCause {
     Pull,
     /// A message of this peer: a receive or a probe names it as sender, and the application polls in vain.
     Message,
-    /// A message of any peer, and of none by name. (In rows that name no peer.)
+    /// A message of any peer, or something else that peers do and that no receive names. (In rows that name no peer.)
     AnyMessage,
 }
 

@@ -121,7 +121,7 @@ impl Waits {
         }
     }
 
-    /// A message of any peer has been waited for since a certain moment.
+    /// A message of any peer, or something else of peers, has been waited for since a certain moment.
     pub(crate) fn begin_any(&mut self, since: Instant) {
         (self.any.count, self.any.open) = (self.any.count + 1, Some(Open::Since(since)));
     }

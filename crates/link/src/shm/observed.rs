@@ -44,11 +44,6 @@ impl ShmLink {
         self.wait_change.take()
     }
 
-    /// Nothing is open for which the application could wait, as was taken last: it may be told again.
-    pub fn take_wait_back(&mut self) {
-        self.wait_meter.take_back();
-    }
-
     /// The endpoint closes: a wait of the application ends, which is still to be taken.
     pub fn end_wait(&mut self) {
         if let Some(looked) = self.spin.reset() {

@@ -6,10 +6,11 @@
 //! for that. So waits of some microseconds are not seen, and a message for which nothing waits costs nothing.
 //!
 //! Many a program polls and computes in turns. Its polls are far apart, and no wait. But so are those of a process that
-//! has lost its processor while it waited. The time of its processor tells them apart: the system is asked for it at
-//! polls that are far apart, and once before.
+//! has lost its processor while it waited. The system tells them apart: it is asked at polls that are far apart, and once
+//! before, how long the thread has run, and whether it has slept.
 
 use super::spin::Looked;
+use crate::clock::Ran;
 use std::time::Duration;
 use tidegate_flow::Instant;
 
@@ -42,8 +43,8 @@ pub(super) struct WaitMeter {
     is_waiting: bool,
     /// Looks at close polls since the run began or the last pause.
     close: u32,
-    /// How long the thread had run when the system was asked last in this run, and how long it has polled since.
-    ran: Option<Duration>,
+    /// How the thread had run when the system was asked last in this run of polls, and how long it has polled since.
+    ran: Option<Ran>,
     polled: Duration,
     /// The thread sleeps until something comes.
     sleeps: bool,
@@ -57,7 +58,7 @@ impl WaitMeter {
         now: Instant,
         looked: Looked,
         shares: bool,
-        ran: impl FnOnce() -> Duration,
+        ran: impl FnOnce() -> Ran,
     ) -> Option<WaitChange> {
         let pause = now.since(self.last);
         let goes_on = if looked.is_first {
@@ -79,13 +80,8 @@ impl WaitMeter {
         Some(WaitChange::Begins(Instant::from_nanos(before.as_nanos().saturating_sub(head.as_nanos() as u64))))
     }
 
-    /// The wait that began last is none, since nothing is open. One may begin later.
-    pub(super) fn take_back(&mut self) {
-        self.is_waiting = false;
-    }
-
     /// Something has come, or the endpoint closes.
-    pub(super) fn end(&mut self, now: Instant, looked: Looked, ran: impl FnOnce() -> Duration) -> Option<WaitChange> {
+    pub(super) fn end(&mut self, now: Instant, looked: Looked, ran: impl FnOnce() -> Ran) -> Option<WaitChange> {
         if !std::mem::take(&mut self.is_waiting) {
             return None;
         }
@@ -94,7 +90,7 @@ impl WaitMeter {
     }
 
     /// Whether a run of polls has gone on waiting since the last look.
-    fn is_wait(&mut self, pause: Duration, polls: u32, ran: impl FnOnce() -> Duration) -> bool {
+    fn is_wait(&mut self, pause: Duration, polls: u32, ran: impl FnOnce() -> Ran) -> bool {
         if std::mem::take(&mut self.sleeps) {
             self.ran = None;
             return true;
@@ -111,8 +107,8 @@ impl WaitMeter {
         let before = self.ran.replace(now);
         let polled = std::mem::take(&mut self.polled);
         before.is_some_and(|before| {
-            let computed = now.saturating_sub(before).saturating_sub(polled);
-            pause <= PAUSE_MOST && computed * RUN_MOST <= pause
+            let computed = now.time.saturating_sub(before.time).saturating_sub(polled);
+            pause <= PAUSE_MOST && computed * RUN_MOST <= pause && now.blocked == before.blocked
         })
     }
 
@@ -156,21 +152,28 @@ mod tests {
         meter: WaitMeter,
         now: u64,
         ran: u64,
+        blocked: u64,
         shares: bool,
     }
 
     impl Watched {
+        fn ran(&self) -> Ran {
+            Ran { time: Duration::from_micros(self.ran), blocked: self.blocked }
+        }
+
         /// A look after a pause, during which the thread ran for a part of it, all in microseconds.
         fn look(&mut self, pause: u64, ran: u64, looked: Looked) -> Option<WaitChange> {
             self.now += pause;
             self.ran += ran;
-            self.meter.look(at(self.now), looked, self.shares, || Duration::from_micros(self.ran))
+            let ran = self.ran();
+            self.meter.look(at(self.now), looked, self.shares, || ran)
         }
 
         fn end(&mut self, pause: u64, ran: u64, polls: u32) -> Option<WaitChange> {
             self.now += pause;
             self.ran += ran;
-            self.meter.end(at(self.now), later(polls), || Duration::from_micros(self.ran))
+            let ran = self.ran();
+            self.meter.end(at(self.now), later(polls), || ran)
         }
     }
 
@@ -187,15 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_looked_at_once_is_none_and_one_with_nothing_open_begins_later() {
+    fn a_run_that_is_looked_at_once_is_none() {
         let mut watched = Watched::default();
         for _ in 1..9 {
             assert_eq!((watched.look(99, 99, first(64)), watched.end(1, 1, 9)), (None, None));
         }
-        assert_eq!(watched.look(1_200, 9, first(64)), None);
-        assert_eq!(watched.look(10, 10, later(64)), Some(WaitChange::Begins(at(1_990))));
-        watched.meter.take_back();
-        assert_eq!(watched.look(10, 10, later(64)), Some(WaitChange::Begins(at(2_010))));
     }
 
     #[test]
@@ -242,6 +241,13 @@ mod tests {
         assert_eq!(watched.look(100_000, 9, first(1)), None);
         assert_eq!(watched.look(30_000, 2, later(1)), Some(WaitChange::Begins(at(70_000))));
         assert_eq!(watched.end(30_000, 2, 1), Some(WaitChange::Ends(at(160_000))));
+        // One that sleeps between its polls does not run either, and waits for something else.
+        assert_eq!(watched.look(40_000, 9, first(1)), None);
+        watched.blocked += 1;
+        assert_eq!(watched.look(40_000, 9, later(1)), None);
+        assert_eq!(watched.look(3, 3, later(1)), Some(WaitChange::Begins(at(240_000))));
+        watched.blocked += 1;
+        assert_eq!(watched.end(40_000, 9, 1), Some(WaitChange::Ends(at(240_003))));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::operation::{Queue, Source, Space, Target};
 use crate::wait_cause::WaitCause;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidegate_flow::Instant;
+use tidegate_flow::{Instant, PeerId};
 
 impl<L: Link> Endpoint<L> {
     /// Says what is open, and what time it is. Goes through a bounded part of what there may be, whose oldest it finds
@@ -28,6 +28,11 @@ impl<L: Link> Endpoint<L> {
         open.is_waiting = is_waiting;
         self.count_wait(passed);
         open.way_times = self.pulls.under_way().way_times();
+        // Receives may have been posted since the application began to poll.
+        if self.looks.waits_for_any() {
+            let awaited = self.awaited();
+            self.looks.name_awaited(now, awaited);
+        }
         self.look_at_receives(now, open);
         self.look_at_unexpected(now, open);
         self.look_at_sends(now, open);
@@ -37,27 +42,29 @@ impl<L: Link> Endpoint<L> {
         self.looks.waits.tell(&mut open.waits);
     }
 
-    /// The application has polled in vain since a certain moment: if it has anything open, that counts as waiting from
-    /// then on, and if these are receives or probes, as waiting for their senders, until
-    /// [`end_wait`](Self::end_wait). Its own untagged receives from any sender are no such: MPIs post them for what may
-    /// come. Returns whether anything is open.
-    pub fn begin_wait(&mut self, since: Instant) -> bool {
+    /// The application has polled in vain since a certain moment: it waits from then on until
+    /// [`end_wait`](Self::end_wait), for the senders that its receives and probes name. Where none does, and no send
+    /// waits either, it waits for a message of any sender, or for something else that its peers do: MPIs carry much by
+    /// messages for which they post receives once and for all.
+    pub fn begin_wait(&mut self, since: Instant) {
         self.end_wait(since);
-        let (mut awaited, mut any) = (Vec::new(), false);
-        let mut add = |queue: Queue, pattern: &Pattern| match (pattern.from, queue) {
-            (Source::From(Target::Peer(peer)), _) => awaited.push(peer),
-            (Source::Any, Queue::Tagged) => any = true,
-            (Source::From(Target::Myself), _) | (Source::Any, Queue::Untagged) => {}
+        let (awaited, has_sends) = (self.awaited(), self.open_sends() > 0);
+        self.looks.begin_vain(since, awaited, has_sends);
+    }
+
+    /// The senders that posted receives and probes name.
+    fn awaited(&self) -> Vec<PeerId> {
+        let mut awaited = Vec::new();
+        let mut add = |pattern: &Pattern| {
+            if let Source::From(Target::Peer(peer)) = pattern.from {
+                awaited.push(peer);
+            }
         };
-        self.inbound.matching().show_posted(OPEN_MOST, |_, queue, pattern, _| add(queue, pattern));
-        if let Some((queue, pattern)) = self.looks.probe() {
-            add(queue, &pattern);
+        self.inbound.matching().show_posted(OPEN_MOST, |_, _, pattern, _| add(pattern));
+        if let Some(pattern) = self.looks.probe() {
+            add(&pattern);
         }
-        let is_open = !awaited.is_empty() || any || self.pulls.under_way().len() > 0 || self.open_sends() > 0;
-        if is_open {
-            self.looks.begin_vain(since, awaited, any);
-        }
-        is_open
+        awaited
     }
 
     /// The application has polled in vain until this moment.

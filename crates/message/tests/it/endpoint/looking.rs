@@ -60,12 +60,11 @@ fn a_receive_is_as_old_as_the_first_look_that_saw_it_and_the_oldest_come_first()
 fn polls_in_vain_are_waits_for_the_senders_of_open_receives_and_end_when_the_caller_says() {
     let mut world = Setup::new(3).build();
     let now = world.now();
-    assert!(!world.endpoint(0).begin_wait(now), "nothing is open");
     for _ in 0..2 {
         world.receive(0).from(1).tagged(1).capacity(1).post();
     }
     world.receive(0).tagged(2).capacity(1).post();
-    assert!(world.endpoint(0).begin_wait(now));
+    world.endpoint(0).begin_wait(now);
     world.pass(A_WHILE);
     let open = look(&mut world, 0);
     let told = |open: &Snapshot| -> Vec<_> {
@@ -84,7 +83,7 @@ fn polls_in_vain_are_waits_for_the_senders_of_open_receives_and_end_when_the_cal
     (0..2).for_each(|_| _ = world.send(1).to(0).tagged(1).bytes(b"x").post());
     world.settle();
     let since = world.now();
-    assert!(world.endpoint(0).begin_wait(since));
+    world.endpoint(0).begin_wait(since);
     world.pass(A_WHILE);
     let until = world.now();
     world.endpoint(0).end_wait(until);
@@ -94,11 +93,29 @@ fn polls_in_vain_are_waits_for_the_senders_of_open_receives_and_end_when_the_cal
 }
 
 #[test]
+fn a_wait_for_nothing_by_name_becomes_one_for_the_sender_that_a_later_receive_names() {
+    let mut world = Setup::new(2).build();
+    let since = world.now();
+    world.endpoint(0).begin_wait(since);
+    world.pass(A_WHILE);
+    look(&mut world, 0);
+    world.receive(0).from(1).tagged(1).capacity(1).post();
+    look(&mut world, 0);
+    world.pass(A_WHILE);
+    let until = world.now();
+    world.endpoint(0).end_wait(until);
+    let told: Vec<_> = look(&mut world, 0).waits.iter().map(|wait| (wait.peer, wait.cause, wait.waited)).collect();
+    let named = (Some(Target::Peer(PeerId(0))), WaitCause::Message, A_WHILE);
+    assert_eq!(told, [(None, WaitCause::AnyMessage, A_WHILE), named]);
+    assert_eq!(world.counter(0, Counter::WaitNanoseconds), 8_000_000);
+}
+
+#[test]
 fn a_wait_of_sends_alone_counts_and_is_for_no_message() {
     let mut world = Setup::new(2).build();
     world.send(0).to(1).tagged(1).bytes(&[7; 100_000]).post();
     let since = world.now();
-    assert!(world.endpoint(0).begin_wait(since), "its receiver has not got it");
+    world.endpoint(0).begin_wait(since);
     world.pass(A_WHILE);
     let until = world.now();
     world.endpoint(0).end_wait(until);
