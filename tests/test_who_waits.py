@@ -116,6 +116,7 @@ def test_settings_that_cost_are_said_and_the_advice_helps(options, counter, word
     before = run(mpis.mpich(), 4, flood, tmp_path, *options)
     advised = before.verdict["options"]
     assert advised, before.output
+    # It comes first: the rank that receives too slowly does so because of it.
     assert {"refusals": "refusals", "delay_ns": "few_slots"}[counter] in before.points, before.output
     # The line to copy is the command with that option.
     assert f"tidegate: worth a try: tidegate run {advised[0]} --scheme" in " ".join(before.output.split()), before.output

@@ -31,6 +31,7 @@ pub mod check;
 pub mod child;
 pub mod command;
 pub mod culprit;
+pub mod deaths;
 pub mod doctor;
 pub mod failure;
 pub mod files;

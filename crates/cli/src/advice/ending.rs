@@ -15,6 +15,7 @@ pub const INCOMPLETE: &str = "incomplete";
 
 /// And: something was lost, or not finished.
 pub const LOST: &str = "lost";
+/// And: something was not finished.
 pub const UNFINISHED: &str = "unfinished";
 
 /// No message went through Tidegate.

@@ -14,6 +14,8 @@ use tidegate_link::stats::WaitCause;
 const FEW_PAIRS: f64 = 0.25;
 /// Waits that go to at least this share are those of all with all.
 const MOST_PAIRS: f64 = 0.75;
+/// A setting that the user made is said to cost where a process waited for this part of the run.
+const SETTING_COSTS: f64 = 0.1;
 /// The fewest slots for a peer that Tidegate chooses by itself.
 const FEWEST_CHOSEN: u32 = 16;
 
@@ -73,7 +75,7 @@ pub fn has_few_slots(run: &View) -> bool {
 /// Few slots, and sends that waited: whatever else holds up the job, more slots cost little and help.
 pub fn few_slots(run: &View) -> Option<Point> {
     let (at, longest) = run.most(Counter::DelayNanoseconds)?;
-    if !has_few_slots(run) || share(run, longest) < SHARE_MATTERS {
+    if !has_few_slots(run) || share(run, longest) < SETTING_COSTS {
         return None;
     }
     let slots = run.processes.iter().map(|process| process.facts.slots_per_peer).min().unwrap_or(0);
@@ -237,6 +239,12 @@ fn empty_pools(run: &View, full: u64) -> Point {
     let evidence = vec![of_job(run, Counter::MailboxFull), of_job(run, Counter::PacketsSent)];
     let headline = format!("pools were full {} times: a pool has {} slots", count(full), count(slots.into()));
     Point { id: "mailbox_full", headline, text, options: vec![format!("--pool-slots {wanted}")], evidence }
+}
+
+/// Messages found no posted buffer, and a process waited long for that.
+pub fn costly_refusals(run: &View) -> Option<Point> {
+    let (_, longest) = run.most(Counter::DelayNanoseconds)?;
+    refusals(run).filter(|_| share(run, longest) >= SETTING_COSTS)
 }
 
 /// Messages found no posted buffer and were sent again when the retry timer had run out.

@@ -121,18 +121,15 @@ pub fn advise(run: &View) -> Advice {
     let first: [Rule; 3] = [ending::nothing_sent, ending::lost, ending::unfinished];
     let mut points: Vec<Point> = first.iter().filter_map(|rule| rule(run)).collect();
     let held = held_up(run);
-    let (late, slow) = held.iter().partition::<Vec<_>, _>(|held| held.is_late());
-    points.extend(slow.iter().map(|held| held_up::point(run, held)));
     // Where one process holds up the others, more room does not help; settings that are worse than the usual ones cost
-    // all the same.
+    // all the same, and may be why it does.
     let settings: &[Rule] = match (&held, flow::has_few_slots(run)) {
         (None, false) => &[flow::credits, flow::full_mailboxes, flow::refusals, memory::no_room],
         (None, true) => &[flow::few_slots, flow::full_mailboxes, flow::refusals, memory::no_room],
-        (Some(_), _) => &[flow::few_slots, flow::refusals],
+        (Some(_), _) => &[flow::few_slots, flow::costly_refusals],
     };
     points.extend(settings.iter().filter_map(|rule| rule(run)));
-    // Few slots make ranks late, too.
-    points.extend(late.iter().map(|held| held_up::point(run, held)));
+    points.extend(held.iter().map(|held| held_up::point(run, held)));
     points.extend(network::resent(run));
     if points.is_empty() {
         points.extend(waiting::point(run));

@@ -50,13 +50,16 @@ pub fn point(run: &View) -> Option<Point> {
         of_process(run, waiting.least.1, Counter::WaitNanoseconds),
     ];
     let processors = of_processors(run);
-    Some(match (is_uneven, crowd(run)) {
-        (true, _) => Point {
+    let shared = crowd(run).map_or_else(String::new, |(ranks, processors)| {
+        format!(" ({ranks} ranks share {processors} {})", if processors == 1 { "processor" } else { "processors" })
+    });
+    Some(match is_uneven {
+        true => Point {
             id: "uneven",
             headline: format!(
-                "work is uneven: {} waited {most} of its time for messages, {} {least}",
-                label(waiting.most),
-                label(waiting.least)
+                "work is uneven: {} waited least for messages, {least} of its time, and {} most, {most}{shared}",
+                label(waiting.least),
+                label(waiting.most)
             ),
             text: format!(
                 "Processes waited {mean} of their time for messages in the mean, {} {most} and {} {least}: those that wait \
@@ -67,26 +70,15 @@ pub fn point(run: &View) -> Option<Point> {
             options: Vec::new(),
             evidence,
         },
-        (false, Some((ranks, processors))) => Point {
-            id: "crowded",
-            headline: format!(
-                "{ranks} ranks share {processors} processors, and waited {mean} of the time for each other"
-            ),
-            text: format!(
-                "{} Each process waited {mean} of its time in the mean, none much more than the others: with a processor for \
-                 each rank they would wait less.",
-                of_processors(run).trim_start()
-            ),
-            options: Vec::new(),
-            evidence,
-        },
-        (false, None) => Point {
+        false => Point {
             id: "waiting",
-            headline: format!("ranks waited {mean} of the time for messages, none much more than the others"),
+            headline: format!(
+                "ranks waited {mean} of the time for each other's messages, none much more than the others{shared}"
+            ),
             text: format!(
                 "Processes waited {mean} of their time for messages in the mean, {} most with {most}, and no process is \
-                 waited for most: their work is even, and what they wait for is communication, or each other in turns. \
-                 Larger messages, fewer of them, or work between a send and its receive help.",
+                 waited for most: what they wait for is communication, or each other in turns, as where now one is late and \
+                 now another. Fewer and larger messages, work between a send and its receive, and even work help.{processors}",
                 label(waiting.most),
             ),
             options: Vec::new(),

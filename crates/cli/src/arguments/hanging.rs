@@ -14,7 +14,8 @@ pub struct HangOptions {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = quiet_time, help_heading = "Hangs")]
     pub hang_after: Duration,
 
-    /// End such a job, with exit code 123, if all its processes wait in their MPI and for each other alone
+    /// End such a job, with exit code 123, if all its processes wait in their MPI and for each other alone; not for
+    /// programs that test for messages until a time, a file or another thread ends that
     #[arg(long, help_heading = "Hangs")]
     pub hang_exit: bool,
 }

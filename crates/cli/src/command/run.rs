@@ -18,6 +18,7 @@ use crate::alltoall::Wish;
 use crate::arguments::{Ranks, RunArguments};
 use crate::child;
 use crate::command::Prepared;
+use crate::deaths::DeathWatch;
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
 use crate::hang::watching::HangWatch;
@@ -65,18 +66,21 @@ pub fn run_with(
     folder.describe(&Description::of_this_process(&arguments.command, prepared.mpi.as_ref().map(|mpi| mpi.kind.id())));
     let mut command = command(arguments, &prepared, &folder, variables)?;
     let hangs = HangWatch::start(&arguments.hang, folder.path(), prepared.mpi.as_ref().map(|mpi| mpi.kind.id()))?;
+    let deaths = DeathWatch::start(folder.path());
     let mut recording = record(arguments, &prepared, &folder)?;
     let (start, kills) = (Instant::now(), OomKills::now());
     let ended = child::run(&mut command).map_err(|failure| not_started(failure, &mut recording))?;
     let wall_time = start.elapsed();
     let end = tidegate_link::since_epoch();
     let has_hung = hangs.is_some_and(HangWatch::finish);
+    let order = deaths.map(DeathWatch::finish).unwrap_or_default();
     let exit_code = child::exit_code(ended.status);
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
     let recording = recording.map(|recording| (recording, pages.clone()));
-    let (job, launches, verdicts) =
+    let (job, mut launches, verdicts) =
         launches_of(pages, end, mpi, &ended_facts(arguments, &prepared, wall_time, exit_code));
+    launches.iter_mut().for_each(|launch| launch.unclosed.name_first(&order));
     let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new(tidegate_link::DIRECTORY));
@@ -298,13 +302,14 @@ fn say(
     let ranks = arguments.ranks.unwrap_or(if is_verbose { Ranks::Auto } else { Ranks::None });
     let form = Form { mpi: title.as_deref(), wall_time: Some(wall_time), ranks, width };
     let mut text = String::new();
+    let was_ended = !ending.signals.is_empty();
     let mut ending = ending.text(usage.mpi.map(|mpi| mpi.kind), Evidence::of(launches, usage.host));
     match usage.explain() {
         Some(explanation) => {
+            text += &format!("tidegate: {explanation}\n");
             if !usage.job.processes().is_empty() && !arguments.quiet {
                 text += &table::heading(usage.job, &form);
             }
-            text += &format!("tidegate: {explanation}\n");
             if !arguments.quiet {
                 text.extend(launches.iter().map(|launch| table::ending(launch, &form)));
             }
@@ -318,7 +323,7 @@ fn say(
                 true => Vec::new(),
                 false => ending.take().into_iter().chain(launches.iter().filter_map(|it| it.unclosed.text())).collect(),
             };
-            let told = width.fit(&verdict::text(verdicts, usage.job, &form, failure, typed, is_verbose));
+            let told = width.fit(&verdict::text(verdicts, usage.job, &form, failure, was_ended, typed, is_verbose));
             text += &match is_verbose {
                 true => table::render_all(launches, &form) + "\n" + &told,
                 false => told + &launches.iter().map(|it| it.left.text(Ranks::None, width)).collect::<String>(),

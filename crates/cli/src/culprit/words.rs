@@ -118,9 +118,7 @@ fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Op
 
 fn how_long(root: &Root) -> String {
     match root.longest {
-        Some(longest) if longest >= Duration::from_secs(1) || root.share >= 0.995 => {
-            format!("longest {}", age(longest))
-        }
+        Some(longest) if longest >= Duration::from_secs(1) => format!("longest {}", age(longest)),
         _ => format!("up to {:.0} % of the time", root.share * 100.0),
     }
 }

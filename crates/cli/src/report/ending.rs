@@ -9,6 +9,7 @@ use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIG
 use signal_hook::low_level::signal_name;
 use tidegate_link::EndpointStats;
 
+use crate::deaths;
 use crate::mpi::MpiKind;
 use crate::report::Launch;
 use crate::report::host::Host;
@@ -41,7 +42,9 @@ impl Ending {
             (None, Some(0)) if came.is_empty() => None,
             (None, Some(code)) => {
                 let of_launcher = match mpi {
-                    Some(MpiKind::Mpich) => of_mpich(code, evidence),
+                    // A signal that came for the job explains it.
+                    Some(MpiKind::Mpich) if came.is_empty() => of_mpich(code, evidence),
+                    Some(MpiKind::Mpich) => None,
                     // It returns 255 however a rank ended, or the low bits of an error of MPI.
                     Some(MpiKind::IntelMpi) => None,
                     Some(MpiKind::OpenMpi) | None => of_shell(code),
@@ -148,7 +151,7 @@ pub struct Unclosed {
     pub processes: Vec<Who>,
     /// How many processes there are.
     pub of: usize,
-    /// Whose death others noticed first, with how many did.
+    /// The process that ended first, with the number of others that noticed it first; 0: the system has told.
     pub first_dead: Option<(Who, usize)>,
 }
 
@@ -171,6 +174,17 @@ impl Unclosed {
         Unclosed { processes, of: ended.len(), first_dead }
     }
 
+    /// Takes the first of those that did not close from the order in which processes ended, where no other process has
+    /// noticed one.
+    pub fn name_first(&mut self, ended: &[Vec<u32>]) {
+        let pids: Vec<u32> = self.processes.iter().map(|who| who.pid).collect();
+        if self.first_dead.is_none()
+            && let Some(first) = deaths::first_of(ended, &pids)
+        {
+            self.first_dead = self.processes.iter().find(|who| who.pid == first).map(|who| (*who, 0));
+        }
+    }
+
     /// One line for people; `None` if all have closed.
     pub fn text(&self) -> Option<String> {
         if self.processes.is_empty() {
@@ -184,8 +198,11 @@ impl Unclosed {
         };
         let mut text = format!("{who} ended without closing");
         if let Some((dead, votes)) = self.first_dead {
-            let noticed = if votes == 1 { "one other".to_owned() } else { format!("{votes} others") };
-            text += &format!("; {} died first, as {noticed} noticed", dead.label());
+            text += &match votes {
+                0 => format!("; {} ended first", dead.label()),
+                1 => format!("; {} died first, as one other noticed", dead.label()),
+                votes => format!("; {} died first, as {votes} others noticed", dead.label()),
+            };
         }
         Some(text)
     }
@@ -318,6 +335,10 @@ mod tests {
         let said = unclosed(&[0, 1, 2, 5], 8, Some((who(5), 3))).text().unwrap_or_default();
         let expected = "4 of 8 processes (ranks 0-2, 5) ended without closing; rank 5 died first, as 3 others noticed";
         assert_eq!(said, expected);
+        let mut killed = unclosed(&[0, 1], 2, None);
+        killed.name_first(&[vec![101], vec![100]]);
+        let said = killed.text().unwrap_or_default();
+        assert_eq!(said, "all 2 processes ended without closing; rank 1 ended first");
         let said = unclosed(&[0, 1], 2, None).text().unwrap_or_default();
         assert_eq!(said, "all 2 processes ended without closing");
     }

@@ -114,22 +114,28 @@ pub struct Typed<'a> {
     pub program: &'a [OsString],
 }
 
-/// All of it, some eight lines before they are wrapped. `failure`: how the job failed, if it did, which comes first.
+/// All of it, some eight lines before they are wrapped. `failure`: how the job failed, if it did, which comes first unless
+/// it `was_ended` by a signal that came for it: then it was held up before.
 #[must_use]
 pub fn text(
     verdicts: &[Verdict],
     job: &Job,
     form: &Form,
     failure: Vec<String>,
+    was_ended: bool,
     typed: Typed,
     is_verbose: bool,
 ) -> String {
     let has_failed = !failure.is_empty();
-    let mut lines = failure;
+    let mut lines = Vec::new();
+    if !was_ended {
+        lines.extend(failure.iter().cloned());
+    }
     match verdicts {
         [only] => {
             // Where the job has failed, that nothing held it up is no news.
             lines.extend((!has_failed || !only.advice.is_calm()).then(|| only.headline().to_owned()));
+            lines.extend(failure.into_iter().filter(|_| was_ended));
             lines.push(who_ran(job, form));
             lines.extend(between_hosts(job));
             lines.extend([only.waiting(), only.sends(), only.memory()].into_iter().flatten());

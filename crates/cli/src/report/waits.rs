@@ -64,7 +64,7 @@ impl Waits {
         if shown.is_empty() {
             return String::new();
         }
-        let mut text = "\ntidegate: sends waited longest:\n".to_owned();
+        let mut text = "\ntidegate: waited longest:\n".to_owned();
         let mut table = plain_table();
         for wait in shown {
             let peer = wait.peer.map_or_else(|| "several ranks".to_owned(), |peer| self.names.label(peer));
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(
             words[1..],
             [
-                "tidegate: sends waited longest:",
+                "tidegate: waited longest:",
                 "rank 0 for rank 1 its receive 6.00 s once, still at the end",
                 "rank 0 for rank 1 credits 200 ms 7 times"
             ]

@@ -6,8 +6,8 @@
 //! for that. So waits of some microseconds are not seen, and a message for which nothing waits costs nothing.
 //!
 //! Many a program polls and computes in turns. Its polls are far apart, and no wait. But so are those of a process that
-//! has lost its processor while it waited. The system tells them apart: it is asked at polls that are far apart, and once
-//! before, how long the thread has run, and whether it has slept.
+//! has lost its processor while it waited. The system tells them apart: it is asked at polls that are far apart, and
+//! once before, how long the thread has run, and whether it has slept.
 
 use super::spin::Looked;
 use crate::clock::Ran;
