@@ -1,5 +1,5 @@
-//! [`DeathWatch`]: in which order processes of a job end, as the system tells. A launcher ends the others of a failed job
-//! within milliseconds of the first, and some launchers say neither which that was nor why.
+//! [`DeathWatch`]: in which order processes of a job end, as the system tells. A launcher ends the others of a failed
+//! job within milliseconds of the first, and some launchers say neither which that was nor why.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;

@@ -78,9 +78,8 @@ pub fn run_with(
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
     let recording = recording.map(|recording| (recording, pages.clone()));
-    let (job, mut launches, verdicts) =
-        launches_of(pages, end, mpi, &ended_facts(arguments, &prepared, wall_time, exit_code));
-    launches.iter_mut().for_each(|launch| launch.unclosed.name_first(&order));
+    let (job, launches, verdicts) =
+        launches_of(pages, end, mpi, &order, &ended_facts(arguments, &prepared, wall_time, exit_code));
     let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new(tidegate_link::DIRECTORY));
@@ -183,18 +182,20 @@ fn end_well(outcome: Result<(), Failure>, exit_code: u8) -> Result<(), Failure> 
 }
 
 /// All processes together, and each launch by itself, with its verdict. Operations that were open when they ended have
-/// lasted until `end`.
+/// lasted until `end`; processes ended in this `order`.
 fn launches_of(
     pages: Vec<EndpointStats>,
     end: Duration,
     mpi: Option<&Mpi>,
+    order: &[Vec<u32>],
     facts: &Facts,
 ) -> (Job, Vec<Launch>, Vec<Verdict>) {
     let mut launches = launches::split(pages);
     launches::last_until(&mut launches, end);
     let job = Job::new(&launches.concat());
     let kind = mpi.map(|mpi| mpi.kind);
-    let told: Vec<Launch> = launches.iter().map(|pages| Launch::of(pages, kind)).collect();
+    let mut told: Vec<Launch> = launches.iter().map(|pages| Launch::of(pages, kind)).collect();
+    told.iter_mut().for_each(|launch| launch.unclosed.name_first(order));
     let verdict = |(pages, launch): (&Vec<EndpointStats>, &Launch)| {
         Verdict::of(View::of_pages(facts.clone(), pages, launch.held_up.clone()))
     };

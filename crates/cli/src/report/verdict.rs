@@ -114,8 +114,8 @@ pub struct Typed<'a> {
     pub program: &'a [OsString],
 }
 
-/// All of it, some eight lines before they are wrapped. `failure`: how the job failed, if it did, which comes first unless
-/// it `was_ended` by a signal that came for it: then it was held up before.
+/// All of it, some eight lines before they are wrapped. `failure`: how the job failed, if it did, which comes first
+/// unless it `was_ended` by a signal that came for it: then it was held up before.
 #[must_use]
 pub fn text(
     verdicts: &[Verdict],
