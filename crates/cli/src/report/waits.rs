@@ -1,4 +1,4 @@
-//! For whom sends waited longest, and what for.
+//! The longest waits: for which rank, and what for.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::report::units::human;
 /// Rows of the table.
 const ROWS: usize = 5;
 
-/// Sends of one process to another waited.
+/// Sends or receives of one process waited for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// Whose sends.
@@ -67,7 +67,11 @@ impl Waits {
         let mut text = "\ntidegate: waited longest:\n".to_owned();
         let mut table = plain_table();
         for wait in shown {
-            let peer = wait.peer.map_or_else(|| "several ranks".to_owned(), |peer| self.names.label(peer));
+            let peer = match (wait.peer, wait.cause) {
+                (Some(peer), _) => self.names.label(peer),
+                (None, WaitCause::AnyMessage) => "any rank".to_owned(),
+                (None, _) => "several ranks".to_owned(),
+            };
             let time = human(wait.waited.as_nanos().try_into().unwrap_or(u64::MAX), Unit::Nanoseconds);
             let still = if wait.open_for.is_some() { ", still at the end" } else { "" };
             let times = if wait.count == 1 { "once".to_owned() } else { format!("{} times", wait.count) };

@@ -322,7 +322,7 @@ fn endpoints_that_no_message_went_through_are_no_report_of_zeros() {
     let said = stderr(&bench.run(&words));
     let opened = "tidegate: no message went through Tidegate: its endpoints were opened and not used.";
     assert!(said.contains(opened), "{said}");
-    assert!(said.ends_with("\n  * The command line itself sets OMPI_MCA_pml: leave that out.\n"), "{said}");
+    assert!(said.contains("\n  * The command line itself sets OMPI_MCA_pml: leave that out.\n"), "{said}");
     assert!(!said.contains("packets_sent"), "{said}");
     let value = json(&report);
     assert_eq!(value["used"], "endpoints");
