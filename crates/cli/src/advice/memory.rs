@@ -74,12 +74,9 @@ pub fn full_room(run: &View, process: usize) -> String {
     let (peak, bound) = (of(Counter::ReceivePeak), of(Counter::ReceiveBound));
     match peak + peak / 8 >= bound {
         true => format!("its bound of {} was full", bytes(bound)),
-        false => format!(
-            "the shares of senders, {} each at least, were full, and {} of {} in all",
-            bytes(of(Counter::WindowBytes)),
-            bytes(peak),
-            bytes(bound)
-        ),
+        false => {
+            format!("shares of {} were full; {} of {} used", bytes(of(Counter::WindowBytes)), bytes(peak), bytes(bound))
+        }
     }
 }
 
