@@ -23,10 +23,14 @@ const POLLS_PER_YIELD_SHARED: u32 = 7;
 /// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`]. Few that wait longer
 /// are better than many: an MPI that yields after each empty poll (MPICH) gets its answer without a yield.
 const POLLS_LINGERING: u32 = 2;
-/// Empty polls before the first look at the clock after a find, and between two looks later. Waits are measured by them
-/// (`wait_meter`): from the second look on, which comes after as many polls as the first.
-const POLLS_BEFORE_LOOK: u32 = 8;
-const POLLS_PER_LOOK: u32 = 32;
+/// Empty polls between two looks at the clock.
+const POLLS_PER_LOOK: u32 = 256;
+/// The same where waits are measured (`wait_meter`), which begin at the second look; and those before the first look
+/// after a find, where processes have a core each and where they share cores: then one may get its processor for few
+/// polls only while it waits. The second look comes after as many polls as the first, and so on.
+const POLLS_PER_LOOK_MEASURED: u32 = 32;
+const POLLS_BEFORE_LOOK_ALONE: u32 = 8;
+const POLLS_BEFORE_LOOK_SHARED: u32 = 1;
 
 /// What to do after an empty poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +88,8 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct SpinPolicy {
     run: Run,
-    /// After how many empty polls of the run the clock is looked at next, and first.
+    /// After how many empty polls of the run the clock is looked at next.
     next_look: u32,
-    first_look: u32,
     /// Whether waits are measured.
     is_measured: bool,
     /// Empty polls that were beyond the limit.
@@ -104,18 +107,10 @@ impl SpinPolicy {
     pub fn new(limit: Option<u32>, is_measured: bool) -> Self {
         let fixed = limit.is_some();
         let (cores, limit) = ([0; CORES_MOST / 64], limit.unwrap_or(POLLS_ALONE));
-        let mut policy = SpinPolicy {
-            run: Run::default(),
-            next_look: POLLS_BEFORE_LOOK,
-            first_look: POLLS_BEFORE_LOOK,
-            is_measured,
-            beyond: 0,
-            limit,
-            fixed,
-            cores,
-            processes: 0,
-        };
+        let mut policy =
+            SpinPolicy { run: Run::default(), next_look: 0, is_measured, beyond: 0, limit, fixed, cores, processes: 0 };
         policy.add_process(0);
+        policy.next_look = policy.first_look();
         policy
     }
 
@@ -144,8 +139,6 @@ impl SpinPolicy {
         if !self.fixed {
             self.limit = if self.processes > cores { POLLS_SHARED } else { POLLS_ALONE };
         }
-        // A process that shares its processor may get it for few polls only while it waits.
-        self.first_look = if self.is_measured && !self.may_linger() { 1 } else { POLLS_BEFORE_LOOK };
     }
 
     /// Empty polls before a yield.
@@ -160,15 +153,25 @@ impl SpinPolicy {
         if at_look == 0 {
             return None;
         }
-        self.next_look = self.first_look;
+        self.next_look = self.first_look();
         Some(Looked { polls: empty.saturating_sub(at_look).max(1), is_first: false })
+    }
+
+    /// Empty polls before the first look at the clock after a find.
+    fn first_look(&self) -> u32 {
+        match (self.is_measured, self.may_linger()) {
+            (false, _) => POLLS_PER_LOOK,
+            (true, true) => POLLS_BEFORE_LOOK_ALONE,
+            (true, false) => POLLS_BEFORE_LOOK_SHARED,
+        }
     }
 
     /// The clock is looked at.
     pub fn look(&mut self) -> Looked {
         let Run { empty, at_look } = self.run;
         self.run.at_look = empty.max(1);
-        self.next_look = empty.saturating_add(empty.clamp(1, POLLS_PER_LOOK));
+        let most = if self.is_measured { POLLS_PER_LOOK_MEASURED } else { POLLS_PER_LOOK };
+        self.next_look = empty.saturating_add(empty.clamp(1, most));
         Looked { polls: empty.saturating_sub(at_look).max(1), is_first: at_look == 0 }
     }
 
@@ -209,6 +212,7 @@ mod tests {
     fn yields_begin_at_the_limit_and_end_with_a_find() {
         let mut policy = SpinPolicy::new(Some(300), false);
         let steps: Vec<Step> = (0..303).map(|_| policy.step()).collect();
+        assert_eq!(steps.iter().filter(|step| **step == Step::Look).count(), 1);
         assert_eq!(steps[299..], [Step::Spin, Step::Yield, Step::Yield, Step::Yield]);
         policy.reset();
         assert_eq!(policy.step(), Step::Spin, "who gives way soon does not linger");
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn looks_know_how_many_polls_came_before_them_and_which_is_the_first_of_a_run() {
-        let mut policy = SpinPolicy::new(Some(100), false);
+        let mut policy = SpinPolicy { limit: 100, ..SpinPolicy::new(Some(POLLS_ALONE), true) };
         let mut looks = |polls: u32| -> Vec<(u32, u32, bool)> {
             let look = |number| {
                 let is_look = matches!(policy.step(), Step::Look | Step::Yield);
@@ -243,12 +247,13 @@ mod tests {
         let first = [(8, 8, true), (16, 8, false), (32, 16, false), (64, 32, false), (96, 32, false)];
         assert_eq!((looks(100), looks(2)), (first.to_vec(), vec![(1, 4, false), (2, 1, false)]));
         assert_eq!((policy.reset().map(|looked| looked.polls), policy.reset()), (Some(1), None));
+        let mut policy = SpinPolicy::new(Some(100), false);
         assert_eq!((policy.step(), policy.reset()), (Step::Spin, None), "nothing was looked at");
+        let mut policy = SpinPolicy::new(Some(POLLS_ALONE), true);
         assert_eq!((0..8).filter(|_| policy.step() == Step::Look).count(), 1);
-        assert_eq!(
-            (SpinPolicy::new(Some(40), true).first_look, SpinPolicy::new(Some(POLLS_ALONE), true).first_look),
-            (1, 8)
-        );
+        let first_look = |limit, is_measured| SpinPolicy::new(Some(limit), is_measured).first_look();
+        assert_eq!((first_look(40, true), first_look(POLLS_ALONE, true)), (1, 8));
+        assert_eq!(first_look(40, false), POLLS_PER_LOOK, "it costs nothing where nothing is measured");
         let mut at_once = SpinPolicy::new(Some(0), false);
         let mut look = || (at_once.step(), at_once.look());
         assert_eq!(look(), (Step::Yield, Looked { polls: 1, is_first: true }));
@@ -268,8 +273,7 @@ mod tests {
     fn more_processes_than_cores_make_it_short() {
         let alone = |limit| SpinPolicy {
             run: Run::default(),
-            next_look: POLLS_BEFORE_LOOK,
-            first_look: POLLS_BEFORE_LOOK,
+            next_look: POLLS_PER_LOOK,
             is_measured: false,
             beyond: 0,
             limit,
