@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tidegate_link::stats;
@@ -78,8 +79,11 @@ fn watch(pages: &Path, stopped: &OwnedFd) -> Vec<Vec<u32>> {
         polled.extend(watched.iter().map(|(_, process)| PollFd::new(process, PollFlags::IN)));
         let wait = next_look.saturating_duration_since(Instant::now());
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        if poll(&mut polled, Some(&wait)).is_err() {
-            continue;
+        match poll(&mut polled, Some(&wait)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            // Nothing more can be learned; the job goes on without.
+            Err(_) => return ended,
         }
         let is_over: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
         let mut over = is_over[1..].iter();

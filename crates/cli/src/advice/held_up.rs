@@ -63,9 +63,11 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
         counted.map(|wait| wait.waited_ns).fold(0, u64::saturating_add)
     };
     let mut of_pair: HashMap<(usize, Option<usize>), u64> = HashMap::new();
+    let mut of_waiter = vec![0_u64; run.processes.len()];
     for wait in &run.waits {
-        let waited = of_pair.entry((wait.from, wait.to)).or_default();
-        *waited = waited.saturating_add(wait.waited_ns);
+        for waited in [of_pair.entry((wait.from, wait.to)).or_default(), &mut of_waiter[wait.from]] {
+            *waited = waited.saturating_add(wait.waited_ns);
+        }
     }
     let of_pair = |from: usize, to: usize| of_pair.get(&(from, Some(to))).copied().unwrap_or(0);
     // Two that wait for each other do not do so because of a third.
@@ -77,10 +79,9 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
     let (waited_ns, all) = (sum(&in_chains), sum(&|_| true));
     let share = waited_ns as f64 / all.max(1) as f64;
     let least = if run.processes.len() == 2 { SHARE_OF_TWO } else { SHARE_OF_WAITING };
-    let of_waiter = |waiter: usize| sum(&|wait| wait.from == waiter);
     let waits_directly = |waiter: &&usize| {
         let by_itself = of_pair(**waiter, process);
-        by_itself > 0 && by_itself as f64 >= DIRECT_LEAST * of_waiter(**waiter) as f64
+        by_itself > 0 && by_itself as f64 >= DIRECT_LEAST * of_waiter[**waiter] as f64
     };
     let held = HeldUp {
         process,
