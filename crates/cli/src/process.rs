@@ -53,6 +53,13 @@ pub fn threads(pid: u32) -> HashMap<u32, u64> {
     entries.filter_map(ran).collect()
 }
 
+/// How long the calling thread has used processors. (The time that passes is no measure of what a look costs: a process
+/// also waits for others.)
+pub fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
 fn parse(stat: &str) -> Option<Process> {
     // The name of the program stands in parentheses and may hold any.
     let (_, rest) = stat.rsplit_once(')')?;

@@ -1,6 +1,6 @@
 //! Quoting for POSIX shells.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// `text` as one word of a POSIX shell: as it is when every byte is harmless, in single quotes otherwise. Bytes that
@@ -24,8 +24,8 @@ pub fn quote(text: &OsStr) -> Vec<u8> {
 }
 
 /// Words as one line for a shell that is shown to people; bytes that are not UTF-8 are replaced.
-pub fn line(words: &[OsString]) -> String {
-    let words: Vec<Vec<u8>> = words.iter().map(|word| quote(word)).collect();
+pub fn line(words: &[impl AsRef<OsStr>]) -> String {
+    let words: Vec<Vec<u8>> = words.iter().map(|word| quote(word.as_ref())).collect();
     String::from_utf8_lossy(&words.join(&b' ')).into_owned()
 }
 
@@ -58,6 +58,6 @@ mod tests {
     fn harmless_words_stay_readable() {
         assert_eq!(quote(OsStr::new(":oversubscribe")), b":oversubscribe");
         assert_eq!(quote(OsStr::new("/usr/lib/tidegate")), b"/usr/lib/tidegate");
-        assert_eq!(line(&["echo".into(), "two words".into(), "".into()]), "echo 'two words' ''");
+        assert_eq!(line(&["echo", "two words", ""]), "echo 'two words' ''");
     }
 }

@@ -32,11 +32,13 @@ struct Row {
 }
 
 impl Row {
-    /// A wait that goes on since a known moment has lasted until this one.
-    fn end_at(&mut self, until: Instant) {
-        if let Some(Open::Since(since)) = self.open.take() {
+    /// The wait that goes on, if there is one, has lasted until this moment. Returns whether there was.
+    fn end_at(&mut self, until: Instant) -> bool {
+        let Some(open) = self.open.take() else { return false };
+        if let Open::Since(since) = open {
             self.waited += until.since(since);
         }
+        true
     }
 }
 
@@ -89,13 +91,12 @@ impl Waits {
 
     /// Nothing waits for a peer any more for this cause, and something did.
     pub(crate) fn end(&mut self, peer: PeerId, cause: WaitCause) {
-        let now = self.now;
-        if let Some(row) = self.rows.get_mut(&(peer, cause))
-            && let Some(open) = row.open.take()
-        {
-            if let Open::Since(since) = open {
-                row.waited += now.since(since);
-            }
+        self.end_at(peer, cause, self.now);
+    }
+
+    /// The same where the caller knows until when.
+    pub(crate) fn end_at(&mut self, peer: PeerId, cause: WaitCause, until: Instant) {
+        if self.rows.get_mut(&(peer, cause)).is_some_and(|row| row.end_at(until)) {
             return;
         }
         if let Some(others) = self.others.get_mut(&cause) {
@@ -110,14 +111,6 @@ impl Waits {
         self.begin(peer, cause);
         if let Some(row) = self.rows.get_mut(&(peer, cause)) {
             row.open = Some(Open::Since(since));
-        }
-    }
-
-    /// A wait that the caller has [begun](Self::begin_since) has lasted until a certain moment.
-    pub(crate) fn end_at(&mut self, peer: PeerId, cause: WaitCause, until: Instant) {
-        match self.rows.get_mut(&(peer, cause)) {
-            Some(row) => row.end_at(until),
-            None => self.end(peer, cause),
         }
     }
 

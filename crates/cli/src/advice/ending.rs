@@ -13,7 +13,7 @@ pub const NOTHING_SENT: &str = "nothing_sent";
 /// And: it does not cover the whole run.
 pub const INCOMPLETE: &str = "incomplete";
 
-/// And: something was lost, or not finished.
+/// And: something was lost.
 pub const LOST: &str = "lost";
 /// And: something was not finished.
 pub const UNFINISHED: &str = "unfinished";

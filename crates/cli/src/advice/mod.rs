@@ -77,15 +77,7 @@ impl Advice {
     /// The options worth a try, each once.
     #[must_use]
     pub fn options(&self) -> Vec<&str> {
-        let mut options: Vec<&str> = Vec::new();
-        for option in self.points.iter().flat_map(|point| &point.options) {
-            let name = |option: &str| option.split(' ').next().map(str::to_owned);
-            // Two rules that want the same option differ in its value: the first is the more important one.
-            if !options.iter().any(|other| name(other) == name(option)) {
-                options.push(option);
-            }
-        }
-        options
+        options_of(self.points.iter())
     }
 
     /// The most important of it, in one short sentence without a full stop.
@@ -94,11 +86,10 @@ impl Advice {
         self.points.iter().find(|point| point.id != ending::INCOMPLETE).map_or("", |point| point.headline.as_str())
     }
 
-    /// The options that make the job better; not those by which it would only take less.
+    /// Those that make the job better; not those by which it would only take less.
     #[must_use]
     pub fn changes(&self) -> Vec<&str> {
-        let points = self.points.iter().filter(|point| point.id != memory::UNUSED);
-        points.flat_map(|point| point.options.iter().map(String::as_str)).collect()
+        options_of(self.points.iter().filter(|point| point.id != memory::UNUSED))
     }
 
     /// Whether nothing is to be said but that less memory would do.
@@ -112,6 +103,19 @@ impl Advice {
     pub fn has(&self, id: &str) -> bool {
         self.points.iter().any(|point| point.id == id)
     }
+}
+
+/// The options of some points, each once. Two rules that want the same option differ in its value: the first is the
+/// more important one.
+fn options_of<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<&'a str> {
+    let mut options: Vec<&str> = Vec::new();
+    let name = |option: &str| option.split(' ').next().map(str::to_owned);
+    for option in points.flat_map(|point| &point.options) {
+        if !options.iter().any(|other| name(other) == name(option)) {
+            options.push(option);
+        }
+    }
+    options
 }
 
 /// What to change in this run, and why.

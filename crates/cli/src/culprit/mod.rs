@@ -13,7 +13,7 @@ mod tests;
 mod words;
 
 pub use chains::find;
-pub use words::{age, sentence};
+pub use words::{age, and_more, ranks, sentence};
 
 use std::time::Duration;
 use tidegate_message::WaitCause;

@@ -28,11 +28,18 @@ pub fn sentence(job: &Waits, finding: &Finding) -> String {
         End::Unsent { rank, wait } => of_unsent(job, root, *rank, *wait),
         End::Circle { ranks, ring, odd } => of_circle(job, root, ranks, *ring, *odd),
     };
-    if finding.roots.len() > 1 {
-        let others: usize = finding.roots[1..].iter().map(|root| root.holds_up.max(1)).sum();
-        text += &format!(" (and {} more, for {})", finding.roots.len() - 1, ranks(others));
-    }
+    text += &and_more(finding);
     text
+}
+
+/// The other ends of chains, behind a sentence on the first; empty if there are none.
+pub fn and_more(finding: &Finding) -> String {
+    let others = finding.roots.get(1..).unwrap_or_default();
+    if others.is_empty() {
+        return String::new();
+    }
+    let held: usize = others.iter().map(|root| root.holds_up.max(1)).sum();
+    format!(" (and {} more, for {})", others.len(), ranks(held))
 }
 
 fn of_rank(job: &Waits, root: &Root, rank: usize) -> String {
@@ -137,6 +144,7 @@ fn for_what(root: &Root, whom: &str) -> String {
     }
 }
 
-fn ranks(count: usize) -> String {
+/// "1 rank", "3 ranks".
+pub fn ranks(count: usize) -> String {
     if count == 1 { "1 rank".to_owned() } else { format!("{count} ranks") }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::culprit::{self, End, Finding, Member, Presence, Wait, Waits, age};
+use crate::culprit::{self, End, Finding, Member, Presence, Wait, Waits, age, and_more, ranks};
 
 /// At most this number of ranks are named one by one.
 const NAMED_MOST: usize = 2;
@@ -101,12 +101,8 @@ fn of_absent(job: &Waits, finding: &Finding, rank: usize, computes_between: bool
         Presence::Here if computes_between => "computes, and calls MPI now and then".to_owned(),
         _ => return None,
     };
-    let mut text = format!("{} for {}, which {what}", wait(finding.roots[0].holds_up), member.name);
-    if finding.roots.len() > 1 {
-        let others: usize = finding.roots[1..].iter().map(|root| root.holds_up.max(1)).sum();
-        text += &format!(" (and {} more, for {})", finding.roots.len() - 1, ranks(others));
-    }
-    Some(text)
+    let text = format!("{} for {}, which {what}", wait(finding.roots[0].holds_up), member.name);
+    Some(text + &and_more(finding))
 }
 
 /// The same where no rank waits for another one by its name: for messages of any rank, or of itself.
@@ -145,10 +141,6 @@ fn without_names(job: &Waits, inside: &[bool], computes_between: impl Fn(usize) 
         text += &format!("; {} do something else, too", ranks(others.len() - NAMED_MOST));
     }
     text
-}
-
-fn ranks(count: usize) -> String {
-    if count == 1 { "1 rank".to_owned() } else { format!("{count} ranks") }
 }
 
 fn wait(count: usize) -> String {

@@ -10,7 +10,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
-use rustix::time::{ClockId, clock_gettime};
 use tidegate_link::log::print_line;
 use tidegate_message::Counter;
 
@@ -19,7 +18,7 @@ use super::quiet::{QuietLook, QuietPeriod, QuietStep};
 use super::verdict::{HangVerdict, RankPolls, judge, quiet_time};
 use crate::arguments::HangOptions;
 use crate::failure::{self, Failure};
-use crate::process::{self, State};
+use crate::process::{self, State, processor_time};
 use crate::top::look::{Identity, Launch, Look, Seen, look};
 use crate::top::waits::{by_identity, waits_as_of};
 
@@ -288,10 +287,4 @@ fn has_single_threads(before: Option<&Threads>, look: &Look) -> bool {
         only_one_ran(&ran.collect::<Vec<_>>(), accuracy).then_some(())
     };
     threads(look).iter().all(|process| single(process).is_some())
-}
-
-/// The processor's time that this thread has taken.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }

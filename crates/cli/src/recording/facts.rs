@@ -152,9 +152,7 @@ impl Facts {
     /// What was run, as a user would type it.
     #[must_use]
     pub fn command_line(&self) -> String {
-        let words = self.command.iter().map(|word| crate::quote::quote(word.as_ref()));
-        let words: Vec<String> = words.map(|word| String::from_utf8_lossy(&word).into_owned()).collect();
-        tidegate_link::plain(&words.join(" "))
+        tidegate_link::plain(&crate::quote::line(&self.command))
     }
 
     /// The share of one processor that reading the counters took, if the recording was finished.

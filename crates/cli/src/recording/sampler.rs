@@ -11,7 +11,6 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
 use tidegate_link::{EndpointStats, stats};
 use tidegate_message::Counter;
 
@@ -20,6 +19,7 @@ use super::folder::Recorder;
 use super::page;
 use super::rows::Last;
 use super::{RECORDING_SCHEMA, Values};
+use crate::process::processor_time;
 
 /// The thread takes at most this share of a processor: one in so many.
 const SHARE_MOST: u32 = 50;
@@ -178,12 +178,6 @@ impl Sampler {
         self.wrote_last = Instant::now() + (begin.elapsed() * SHARE_MOST).saturating_sub(LAST_INTERVAL);
         Ok(())
     }
-}
-
-/// What this thread has taken of the processor's time.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tidegate_message::{Counter, Unit};
 
 use crate::advice::{self, Advice, Waiting, percent};
-use crate::quote::quote;
+use crate::quote;
 use crate::recording::view::View;
 use crate::report::Job;
 use crate::report::table::{Form, between_hosts, who_ran};
@@ -167,23 +167,21 @@ pub fn text(
 /// The command as it was typed, with an option in the place of the same one, or behind the name of our command.
 fn with_option(typed: &Typed, option: &str) -> String {
     let name = option.split(' ').next().unwrap_or(option);
-    let mut own: Vec<String> = Vec::new();
+    let mut line: Vec<&OsStr> = Vec::new();
     let mut words = typed.own.iter();
     while let Some(word) = words.next() {
         let text = word.to_string_lossy();
         if text == name {
             words.next();
         } else if !text.starts_with(&format!("{name}=")) {
-            own.push(quoted(word));
+            line.push(word);
         }
     }
-    own.insert(own.len().min(1), option.to_owned());
-    let program = typed.program.iter().map(|word| quoted(word));
-    tidegate_link::plain(&["tidegate".to_owned()].into_iter().chain(own).chain(program).collect::<Vec<_>>().join(" "))
-}
-
-fn quoted(word: &OsStr) -> String {
-    String::from_utf8_lossy(&quote(word)).into_owned()
+    let at = line.len().min(1);
+    line.splice(at..at, option.split(' ').map(OsStr::new));
+    line.insert(0, OsStr::new("tidegate"));
+    line.extend(typed.program.iter().map(OsString::as_os_str));
+    tidegate_link::plain(&quote::line(&line))
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use tidegate_link::since_epoch;
 
 use crate::failure::Failure;
 use crate::jobs::{self, FoundJob};
+use crate::process::processor_time;
 use crate::top::look::{Found, Launch, Look, look};
 use crate::top::view::JobView;
 
@@ -124,12 +124,6 @@ impl Watcher {
         ended.sort_by_key(|view| view.at);
         views.extend(ended);
     }
-}
-
-/// What this thread has used of a processor. (The time that passes is no measure: this process also waits for others.)
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 /// How long to wait after a look that took `cost`.

@@ -165,7 +165,7 @@ const _: () = assert!(Text::NETWORK.end() <= HEADER_WORDS && (Word::ChunkBetween
 const _: () = assert!((Head::IsWaiting as usize) < RECEIVES_AT && PAGE_BYTES <= 24 << 10);
 
 /// The first word of the side that is in use after rows have been written so often.
-pub(super) fn side(written: u64) -> usize {
+pub(super) fn side_at(written: u64) -> usize {
     SIDES_AT + (written & 1) as usize * SIDE_WORDS
 }
 

@@ -1,6 +1,6 @@
 //! The page as its process has it: a mapped file, or memory that nobody else sees.
 
-use super::layout::{HEADER_WORDS, MAGIC, PAGE_BYTES, Text, UNKNOWN, Word, activity, side as side_at};
+use super::layout::{HEADER_WORDS, MAGIC, PAGE_BYTES, Text, UNKNOWN, Word, activity, side_at};
 use super::side;
 use crate::clock;
 use crate::files::create_numbered;

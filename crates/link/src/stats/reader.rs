@@ -4,7 +4,7 @@
 //! since says so ([`EndpointStats::lasts_until`]): then ages and waits grow, and with them the counters of time.
 
 use super::Snapshot;
-use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Word, activity, side, version_of};
+use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Word, activity, side_at, version_of};
 use super::page::{BulkState, Chosen, Chunk, SUFFIX};
 use super::side::Side;
 use crate::clock;
@@ -92,9 +92,9 @@ pub struct EndpointStats {
     pub program: String,
     /// When the endpoint opened, since the epoch.
     pub started: Duration,
-    /// When `open` was written, since the epoch; zero if they never were.
+    /// When `open` was written, since the epoch; zero if it never was.
     pub written: Duration,
-    /// When its process last found nothing to do and wrote them, since the epoch, whatever it has lasted until; zero if
+    /// When its process last found nothing to do and wrote it, since the epoch, whatever it has lasted until; zero if
     /// it never did.
     pub polled: Duration,
     /// When the endpoint closed in order, since the epoch.
@@ -314,8 +314,8 @@ fn read_rows(file: &File) -> io::Result<Side> {
         if written == 0 {
             break;
         }
-        let head = words_at(file, side(written), RECEIVES_AT)?;
-        let words = words_at(file, side(written), Side::words(&head))?;
+        let head = words_at(file, side_at(written), RECEIVES_AT)?;
+        let words = words_at(file, side_at(written), Side::words(&head))?;
         let now = times_written()?;
         if now == written {
             return Ok(Side::read(&words).unwrap_or_default());

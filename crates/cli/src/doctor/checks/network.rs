@@ -45,7 +45,7 @@ pub fn network(facts: &Facts) -> Vec<Verdict> {
         None => ok("network", format!("{taken} is taken between hosts")),
         Some((name, speed)) => {
             let text = format!("{taken} is taken between hosts; {name} ({speed}) is faster");
-            let name = quote::line(&[name.into()]);
+            let name = quote::line(&[name]);
             warn("network", text, format!("export FI_TIDEGATE_FABRIC={name}"))
         }
     }]
