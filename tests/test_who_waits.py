@@ -95,6 +95,11 @@ def test_a_job_that_only_computes_has_nothing_that_holds_it_up(tmp_path):
     assert set(done.points) <= {"nothing_waited", "little_waited", "memory_unused"} and done.verdict["options"] == [], done.output
 
 
+def test_the_sleep_of_a_progress_thread_is_no_wait_of_the_program(tmp_path):
+    done = run(mpis.mpich(), 2, [WAITS, "computes", "1000"], tmp_path, "--progress", "thread")
+    assert all(waited <= 0.3 for waited in done.waited().values()) and done.verdict["headline"].startswith("nothing held up"), done.output
+
+
 def test_a_rank_that_computes_between_its_polls_is_not_said_to_wait(tmp_path):
     done = run(mpis.mpich(), 2, [WAITS, "polls", "20", "2"], tmp_path)
     (inside, time) = done.inside()[0]

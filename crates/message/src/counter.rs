@@ -25,6 +25,16 @@ pub enum Aggregate {
     Max,
 }
 
+impl Aggregate {
+    /// Several values as one.
+    pub fn of(self, values: impl Iterator<Item = u64>) -> u64 {
+        match self {
+            Aggregate::Sum => values.fold(0, u64::saturating_add),
+            Aggregate::Max => values.max().unwrap_or(0),
+        }
+    }
+}
+
 macro_rules! counters {
     ($($variant:ident, $name:literal, $unit:ident, $aggregate:ident, $help:literal;)*) => {
         /// Every counter, in the order of the shared page.
@@ -42,7 +52,7 @@ macro_rules! counters {
             pub fn name(self) -> &'static str { match self { $(Counter::$variant => $name,)* } }
             /// Unit of the value.
             pub fn unit(self) -> Unit { match self { $(Counter::$variant => Unit::$unit,)* } }
-            /// How endpoints and ranks add up.
+            /// How ranks add up.
             pub fn aggregate(self) -> Aggregate { match self { $(Counter::$variant => Aggregate::$aggregate,)* } }
             /// What it means, one sentence.
             pub fn help(self) -> &'static str { match self { $(Counter::$variant => $help,)* } }
@@ -107,6 +117,13 @@ counters! {
     BuffersAdded, "buffers_added", Count, Sum, "Posted buffers that connections got more because messages had waited for one.";
     GrowthsDenied, "growths_denied", Count, Sum, "Messages that had waited for a buffer and for whose connection no more could be posted: all that may be were.";
     BuffersWithdrawn, "buffers_withdrawn", Count, Sum, "Posted buffers that connections lost because they had gone quiet.";
+}
+
+impl Counter {
+    /// How the endpoints of one process add up: as ranks do, but that a process that polls several at once waits once.
+    pub fn within_process(self) -> Aggregate {
+        if self == Counter::WaitNanoseconds { Aggregate::Max } else { self.aggregate() }
+    }
 }
 
 /// The counters of one endpoint: a page that its owner alone writes and anybody may read.

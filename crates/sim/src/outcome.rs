@@ -1,6 +1,6 @@
 //! [`Outcome`]: the result of a run.
 
-use tidegate_message::{Aggregate, Counter, WaitCause};
+use tidegate_message::{Counter, WaitCause};
 
 use crate::checker::Bounds;
 use crate::cost::Spent;
@@ -85,11 +85,7 @@ impl Outcome {
     /// One counter over all processes: the sum or the maximum, as [`Counter::aggregate`] says.
     #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {
-        let values = self.processes.iter().map(|process| process.counter(counter));
-        match counter.aggregate() {
-            Aggregate::Sum => values.sum(),
-            Aggregate::Max => values.max().unwrap_or(0),
-        }
+        counter.aggregate().of(self.processes.iter().map(|process| process.counter(counter)))
     }
 
     /// The samples of one label.

@@ -18,7 +18,7 @@ use crate::alltoall::Wish;
 use crate::arguments::{Ranks, RunArguments};
 use crate::child;
 use crate::command::Prepared;
-use crate::deaths::DeathWatch;
+use crate::deaths::{DeathWatch, Deaths};
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
 use crate::hang::watching::HangWatch;
@@ -73,13 +73,14 @@ pub fn run_with(
     let wall_time = start.elapsed();
     let end = tidegate_link::since_epoch();
     let has_hung = hangs.is_some_and(HangWatch::finish);
-    let order = deaths.map(DeathWatch::finish).unwrap_or_default();
     let exit_code = child::exit_code(ended.status);
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
     let recording = recording.map(|recording| (recording, pages.clone()));
+    let ending = Ending::new(ended.status, ended.signals);
+    let deaths = deaths.map(DeathWatch::finish).filter(|_| ending.may_be_of_a_rank(mpi.map(|mpi| mpi.kind)));
     let (job, launches, verdicts) =
-        launches_of(pages, end, mpi, &order, &ended_facts(arguments, &prepared, wall_time, exit_code));
+        launches_of(pages, end, mpi, deaths.as_ref(), &ended_facts(arguments, &prepared, wall_time, exit_code));
     let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new(tidegate_link::DIRECTORY));
@@ -89,7 +90,6 @@ pub fn run_with(
     let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
     let usage =
         Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0, host: &host };
-    let ending = Ending::new(ended.status, ended.signals);
     say(arguments, &usage, &launches, &verdicts, &ending, wall_time);
     // The reason of a failure is looked for at the end of the output.
     notice.iter().filter(|_| exit_code != 0).for_each(|notice| print_line(notice));
@@ -182,12 +182,12 @@ fn end_well(outcome: Result<(), Failure>, exit_code: u8) -> Result<(), Failure> 
 }
 
 /// All processes together, and each launch by itself, with its verdict. Operations that were open when they ended have
-/// lasted until `end`; processes ended in this `order`.
+/// lasted until `end`; `deaths`: the order in which processes ended, where that tells anything.
 fn launches_of(
     pages: Vec<EndpointStats>,
     end: Duration,
     mpi: Option<&Mpi>,
-    order: &[Vec<u32>],
+    deaths: Option<&Deaths>,
     facts: &Facts,
 ) -> (Job, Vec<Launch>, Vec<Verdict>) {
     let mut launches = launches::split(pages);
@@ -195,7 +195,13 @@ fn launches_of(
     let job = Job::new(&launches.concat());
     let kind = mpi.map(|mpi| mpi.kind);
     let mut told: Vec<Launch> = launches.iter().map(|pages| Launch::of(pages, kind)).collect();
-    told.iter_mut().for_each(|launch| launch.unclosed.name_first(order));
+    for (pages, launch) in launches.iter().zip(&mut told) {
+        if let (Some(deaths), [first, others @ ..]) = (deaths, &pages[..])
+            && others.iter().all(|page| page.host == first.host)
+        {
+            launch.unclosed.name_first(&first.host, deaths);
+        }
+    }
     let verdict = |(pages, launch): (&Vec<EndpointStats>, &Launch)| {
         Verdict::of(View::of_pages(facts.clone(), pages, launch.held_up.clone()))
     };
@@ -324,7 +330,7 @@ fn say(
                 true => Vec::new(),
                 false => ending.take().into_iter().chain(launches.iter().filter_map(|it| it.unclosed.text())).collect(),
             };
-            let told = width.fit(&verdict::text(verdicts, usage.job, &form, failure, was_ended, typed, is_verbose));
+            let told = verdict::text(verdicts, usage.job, &form, failure, was_ended, typed, is_verbose);
             text += &match is_verbose {
                 true => table::render_all(launches, &form) + "\n" + &told,
                 false => told + &launches.iter().map(|it| it.left.text(Ranks::None, width)).collect::<String>(),

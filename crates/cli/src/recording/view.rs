@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidegate_flow::SchemeName;
 use tidegate_link::files::named;
 use tidegate_link::{EndpointStats, PostedBuffers};
-use tidegate_message::{Aggregate, Counter};
+use tidegate_message::Counter;
 
 use super::facts::{EndpointFacts, Facts};
 use super::folder::{read_facts, read_last};
@@ -191,7 +191,7 @@ impl View {
     /// A counter over all processes.
     #[must_use]
     pub fn job(&self, counter: Counter) -> u64 {
-        combine(counter, self.processes.iter().map(|process| process.get(counter)))
+        counter.aggregate().of(self.processes.iter().map(|process| process.get(counter)))
     }
 
     /// The number of the first process with the most of a counter, and the value; `None` without processes.
@@ -331,7 +331,8 @@ fn processes(endpoints: &[EndpointFacts], rows: &[EndpointRows], values: &[Value
         numbers.iter().for_each(|number| process_of[*number] = processes.len());
         let facts = endpoints[numbers[0]].clone();
         let launch = Some(launch).filter(|_| launches.len() > 1);
-        let of = |index| combine(Counter::ALL[index], numbers.iter().map(|number| values[*number][index]));
+        let of =
+            |index: usize| Counter::ALL[index].within_process().of(numbers.iter().map(|number| values[*number][index]));
         processes.push(Process {
             label: label(&facts, launch),
             rank: facts.rank,
@@ -356,13 +357,6 @@ fn tell_apart(processes: &mut [Process]) {
     processes.iter().for_each(|process| *seen.entry(process.label.clone()).or_default() += 1);
     for process in processes.iter_mut().filter(|process| seen[&process.label] > 1) {
         process.label += &format!(" (pid {})", process.facts.pid);
-    }
-}
-
-fn combine(counter: Counter, values: impl Iterator<Item = u64>) -> u64 {
-    match counter.aggregate() {
-        Aggregate::Sum => values.fold(0, u64::saturating_add),
-        Aggregate::Max => values.max().unwrap_or(0),
     }
 }
 

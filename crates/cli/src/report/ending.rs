@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIG
 use signal_hook::low_level::signal_name;
 use tidegate_link::EndpointStats;
 
-use crate::deaths;
+use crate::deaths::Deaths;
 use crate::mpi::MpiKind;
 use crate::report::Launch;
 use crate::report::host::Host;
@@ -30,6 +30,17 @@ impl Ending {
     /// What became of the program, and which signals came for it.
     pub fn new(status: ExitStatus, signals: Vec<i32>) -> Ending {
         Ending { code: status.code(), signal: status.signal(), signals }
+    }
+
+    /// Whether a signal may have ended one of its ranks, and a launcher the others: not where a signal came for all of
+    /// them, and not where a rank has called for the end of all, since its launcher may end others before that one.
+    pub fn may_be_of_a_rank(&self, mpi: Option<MpiKind>) -> bool {
+        let Some(code) = self.code.filter(|_| self.signals.is_empty()) else { return false };
+        match mpi {
+            Some(MpiKind::Mpich) => of_mpich(code, Evidence::default()).is_some(),
+            Some(MpiKind::IntelMpi) => false,
+            Some(MpiKind::OpenMpi) | None => of_shell(code).is_some(),
+        }
     }
 
     /// One line for people; `None` if it ended well and nothing happened to it. `mpi`: whose launcher the program is;
@@ -174,12 +185,12 @@ impl Unclosed {
         Unclosed { processes, of: ended.len(), first_dead }
     }
 
-    /// Takes the first of those that did not close from the order in which processes ended, where no other process has
-    /// noticed one.
-    pub fn name_first(&mut self, ended: &[Vec<u32>]) {
+    /// Takes the first of those that did not close from the order in which processes of `host` ended, where no other
+    /// process has noticed one.
+    pub fn name_first(&mut self, host: &str, deaths: &Deaths) {
         let pids: Vec<u32> = self.processes.iter().map(|who| who.pid).collect();
         if self.first_dead.is_none()
-            && let Some(first) = deaths::first_of(ended, &pids)
+            && let Some(first) = deaths.first_of(host, &pids)
         {
             self.first_dead = self.processes.iter().find(|who| who.pid == first).map(|who| (*who, 0));
         }
@@ -284,6 +295,16 @@ mod tests {
     }
 
     #[test]
+    fn the_first_of_ranks_is_named_where_a_signal_ended_it() {
+        let of = |number, mpi| code(number).may_be_of_a_rank(Some(mpi));
+        assert!(of(9, MpiKind::Mpich) && of(11, MpiKind::Mpich) && of(137, MpiKind::OpenMpi));
+        assert!(
+            !of(1, MpiKind::Mpich) && !of(2, MpiKind::Mpich) && !of(255, MpiKind::IntelMpi) && !of(1, MpiKind::OpenMpi)
+        );
+        assert!(!Ending { signals: vec![2], ..code(9) }.may_be_of_a_rank(Some(MpiKind::Mpich)));
+    }
+
+    #[test]
     fn codes_of_mpichs_launcher_are_no_signals_of_a_shell() {
         let of_mpich = |number| said(&code(number), Some(MpiKind::Mpich));
         // MPI_Abort with an error of MPI: 143 is no SIGTERM.
@@ -336,7 +357,7 @@ mod tests {
         let expected = "4 of 8 processes (ranks 0-2, 5) ended without closing; rank 5 died first, as 3 others noticed";
         assert_eq!(said, expected);
         let mut killed = unclosed(&[0, 1], 2, None);
-        killed.name_first(&[vec![101], vec![100]]);
+        killed.name_first("here", &Deaths::of("here", &[101, 100]));
         let said = killed.text().unwrap_or_default();
         assert_eq!(said, "all 2 processes ended without closing; rank 1 ended first");
         let said = unclosed(&[0, 1], 2, None).text().unwrap_or_default();

@@ -35,7 +35,7 @@ use std::collections::HashMap;
 
 use tidegate_flow::{ReceiverResource, SchemeName};
 use tidegate_link::{Chosen, Chunk, EndpointStats, PostedBuffers};
-use tidegate_message::{Aggregate, Counter, WAY_CLASSES, WaitCause, WayTimes};
+use tidegate_message::{Counter, WAY_CLASSES, WaitCause, WayTimes};
 
 use crate::mpi::MpiKind;
 use crate::top;
@@ -158,7 +158,8 @@ impl Process {
         self.endpoints += other.endpoints;
         self.way_times.extend_from_slice(&other.way_times);
         for counter in Counter::ALL {
-            self.values[*counter as usize] = combine(*counter, [self.get(*counter), other.get(*counter)].into_iter());
+            self.values[*counter as usize] =
+                counter.within_process().of([self.get(*counter), other.get(*counter)].into_iter());
         }
     }
 
@@ -282,7 +283,7 @@ impl Job {
         values.sort_unstable();
         let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
         let median = low + (high - low) / 2;
-        Some(Spread { job: combine(counter, values.iter().copied()), min: values[0], median, max, max_at })
+        Some(Spread { job: counter.aggregate().of(values.iter().copied()), min: values[0], median, max, max_at })
     }
 }
 
@@ -295,14 +296,6 @@ fn distinct(job: &Job, of: &dyn Fn(&Process) -> String) -> String {
         }
     }
     values.join("|")
-}
-
-/// Several endpoints' or processes' values of one counter as one.
-fn combine(counter: Counter, values: impl Iterator<Item = u64>) -> u64 {
-    match counter.aggregate() {
-        Aggregate::Sum => values.fold(0, u64::saturating_add),
-        Aggregate::Max => values.max().unwrap_or(0),
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use crate::report::units::human;
 
 /// Launches of one run that are told one by one.
 const LAUNCHES_TOLD: usize = 4;
+/// The option that names the folder of a recording.
+const RECORD: &str = "--record";
 /// Sends that waited for less than this part of the time are not told.
 const SENDS_MATTER: f64 = 0.01;
 
@@ -152,16 +154,28 @@ pub fn text(
             lines.push(who_ran(job, form));
         }
     }
+    let told = |line: &str| form.width.fit(&format!("tidegate: {line}\n"));
+    let mut text: String = lines.iter().map(|line| told(line)).collect();
     if let Some(option) = verdicts.iter().flat_map(|verdict| verdict.advice.changes()).next() {
-        lines.push(format!("worth a try: {}", with_option(&typed, option)));
+        // Broken into lines it could not be copied.
+        let _ = writeln!(text, "tidegate: worth a try: {}", to_try(&typed, option));
     }
     if !is_verbose {
-        lines.push("more: -v prints all counters; --record DIR keeps them for `tidegate report DIR`".to_owned());
+        text += &told("more: -v prints all counters; --record DIR keeps them for `tidegate report DIR`");
     }
-    lines.iter().fold(String::new(), |mut text, line| {
-        let _ = writeln!(text, "tidegate: {line}");
-        text
-    })
+    text
+}
+
+/// An option that is worth a try, as a line to copy where that can be one.
+fn to_try(typed: &Typed, option: &str) -> String {
+    let (name, value) = option.split_once(' ').unwrap_or((option, ""));
+    let variable = format!("FI_TIDEGATE_{}", name.trim_start_matches('-').replace('-', "_").to_uppercase());
+    if typed.program.iter().any(|word| word.to_string_lossy().contains(&variable)) {
+        return format!("{variable}={value}, which the command line itself sets otherwise");
+    }
+    let line = with_option(typed, option);
+    // Control characters are neither shown nor copied.
+    if tidegate_link::plain(&line) == line { line } else { option.to_owned() }
 }
 
 /// The command as it was typed, with an option in the place of the same one, or behind the name of our command.
@@ -171,17 +185,19 @@ fn with_option(typed: &Typed, option: &str) -> String {
     let mut words = typed.own.iter();
     while let Some(word) = words.next() {
         let text = word.to_string_lossy();
-        if text == name {
-            words.next();
-        } else if !text.starts_with(&format!("{name}=")) {
-            line.push(word);
+        // A recording is not made a second time in the same folder.
+        let is_left_out = |name: &str| text == name || text.starts_with(&format!("{name}="));
+        match [name, RECORD].into_iter().any(is_left_out) {
+            true if !text.contains('=') => _ = words.next(),
+            true => {}
+            false => line.push(word),
         }
     }
     let at = line.len().min(1);
     line.splice(at..at, option.split(' ').map(OsStr::new));
     line.insert(0, OsStr::new("tidegate"));
     line.extend(typed.program.iter().map(OsString::as_os_str));
-    tidegate_link::plain(&quote::line(&line))
+    quote::line(&line)
 }
 
 #[cfg(test)]
@@ -205,6 +221,19 @@ mod tests {
             of(&["run", "--slots=4", "--scheme", "static"], &["x"]),
             "tidegate run --slots 64 --scheme static x"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_copied_is_said_otherwise() {
+        let of = |own: &[&str], program: &[&str]| {
+            let [own, program] = [own, program].map(|words| words.iter().map(OsString::from).collect::<Vec<_>>());
+            to_try(&Typed { own: &own, program: &program }, "--slots 64")
+        };
+        assert_eq!(of(&["run", "--record", "rec", "-q"], &["x"]), "tidegate run --slots 64 -q x");
+        assert_eq!(of(&["run", "--record=rec"], &["x", "--record", "y"]), "tidegate run --slots 64 x --record y");
+        let said = of(&["run"], &["mpiexec", "-genv", "FI_TIDEGATE_SLOTS", "4", "x"]);
+        assert_eq!(said, "FI_TIDEGATE_SLOTS=64, which the command line itself sets otherwise");
+        assert_eq!(of(&["run"], &["x", "two\nlines"]), "--slots 64");
     }
 
     /// Four ranks for 10 s, of which all but rank 1 wait 9 for it.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidegate_link::{EndpointStats, since_epoch, stats};
-use tidegate_message::{Aggregate, Counter};
+use tidegate_message::Counter;
 
 use crate::process::{Here, Process};
 use crate::report::launches;
@@ -79,11 +79,7 @@ impl Seen {
 
     /// A counter over all endpoints.
     pub fn get(&self, counter: Counter) -> u64 {
-        let values = self.pages.iter().map(|page| page.get(counter));
-        match counter.aggregate() {
-            Aggregate::Sum => values.fold(0, u64::saturating_add),
-            Aggregate::Max => values.max().unwrap_or(0),
-        }
+        counter.within_process().of(self.pages.iter().map(|page| page.get(counter)))
     }
 
     /// When it last wrote what is open, since the epoch, by the clock of its host.

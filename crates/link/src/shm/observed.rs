@@ -58,9 +58,11 @@ impl ShmLink {
         }
     }
 
-    /// The thread that makes progress is about to sleep until something comes.
+    /// The application, which has armed the link, may sleep until something comes. That counts as a look, so that the
+    /// next find ends the wait.
     pub fn note_sleep(&mut self, now: Instant) {
         if self.is_observed() {
+            self.spin.look();
             let change = self.wait_meter.fall_asleep(now);
             self.note_wait_change(change);
         }

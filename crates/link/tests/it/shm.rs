@@ -3,7 +3,7 @@
 use crate::support::*;
 use std::os::fd::RawFd;
 use tidegate_flow::{PeerId, SchemeName};
-use tidegate_link::{LinkError, ShmConfig, ShmLink, StatsConfig, stats};
+use tidegate_link::{LinkError, ShmConfig, ShmLink, StatsConfig, WaitChange, stats};
 use tidegate_message::{Counter, Link, PeerMemory, WriteError};
 
 fn unreachable_text(result: Result<(), WriteError>) -> String {
@@ -316,6 +316,23 @@ fn nobody_sleeps_through_a_packet() {
             send(&mut a, back, number);
         }
     });
+}
+
+/// Also where no poll in vain came before.
+#[test]
+fn an_application_that_sleeps_waits_until_something_comes() {
+    let folder = Folder::new();
+    let stats = StatsConfig { dir: folder.path().to_owned(), ..StatsConfig::default() };
+    let mut link = ShmLink::new(ShmConfig { stats: Some(stats), ..folder.config(1) }).unwrap();
+    for _ in 0..2 {
+        let now = tidegate_link::now();
+        link.note_sleep(now);
+        assert_eq!(link.take_wait_change(), Some(WaitChange::Begins(now)));
+        link.busy();
+        assert!(matches!(link.take_wait_change(), Some(WaitChange::Ends(until)) if until >= now));
+        link.busy();
+        assert_eq!(link.take_wait_change(), None);
+    }
 }
 
 #[test]

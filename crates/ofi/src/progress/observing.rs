@@ -19,9 +19,13 @@ impl Active {
 
     /// A thread is about to sleep: the same.
     pub fn observe_before_sleep(&mut self) {
-        let now = tidegate_link::now();
-        self.engine.link_mut().first().note_sleep(now);
-        self.observe_if_due(now);
+        self.observe_if_due(tidegate_link::now());
+    }
+
+    /// The application may sleep now, until something comes: it waits.
+    pub fn note_sleep(&mut self) {
+        self.engine.link_mut().first().note_sleep(tidegate_link::now());
+        self.note_wait();
     }
 
     #[cold]

@@ -234,6 +234,12 @@ impl CompletionQueue {
                 most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
             }
             let Some(most) = most else { return Ok(0) };
+            for index in 0..self.state.get(entered).endpoints.len() {
+                let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+                if let Some(active) = &mut endpoint.state.get(entered).active {
+                    active.note_sleep();
+                }
+            }
             // This happens under the lock: an alarm that is set later could replace one that another thread has rung
             // meanwhile.
             wait.set_alarm(most);
