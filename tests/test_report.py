@@ -247,7 +247,7 @@ def varint(value: int) -> bytes:
 
 
 def record(kind: int, payload: bytes) -> bytes:
-    return bytes([kind]) + len(payload).to_bytes(4, "little") + payload
+    return bytes([kind]) + varint(len(payload)) + payload
 
 
 def made_up(folder: Path, *, ranks: int, samples: int, program: str) -> None:
@@ -255,9 +255,9 @@ def made_up(folder: Path, *, ranks: int, samples: int, program: str) -> None:
     folder.mkdir()
     ends = {"exit_code": 0, "wall_time_s": samples / 10, "interval_ns": 10**8, "looks": samples, "looks_ns": 10**9, "stopped": None, "troubles": []}
     (folder / "recording.json").write_text(json.dumps({
-        "schema": "tidegate-recording/1", "tidegate_version": "0", "clock": "real", "command": ["mpiexec", program], "mpi": None,
+        "schema": "tidegate-recording/2", "tidegate_version": "0", "clock": "real", "command": ["mpiexec", program], "mpi": None,
         "environment": {"X": program}, "host": program, "started_s": 1.8e9, "interval_ns": 10**8, "end": ends}))
-    header = json.dumps({"schema": "tidegate-recording/1", "counters": COUNTERS}).encode()
+    header = json.dumps({"schema": "tidegate-recording/2", "counters": COUNTERS}).encode()
     # What a counter grows by from sample to sample, as one of some records, which repeat: their sum stays positive.
     steps = []
     for variant in range(16):
@@ -273,7 +273,7 @@ def made_up(folder: Path, *, ranks: int, samples: int, program: str) -> None:
     for rank in range(ranks):
         bounds += varint(1 if rank else 0) + varint(3) + varint(7) + varint(2 * (64 << 20)) + varint(1) + varint(2 << 20) + varint(1) + varint(3 << 20)
     with (folder / "samples.tidegate").open("wb") as file:
-        file.write(b"TIDEREC\x01" + len(header).to_bytes(4, "little") + header)
+        file.write(b"TIDEREC\x02" + record(0, header))
         for rank in range(ranks):
             file.write(record(1, json.dumps({"rank": rank, "pid": rank, "id": rank + 1, "host": program, "program": program, "scheme": "dynamic",
                                              "slots_per_peer": 64, "credit_slots": 2, "peers": ranks}).encode()))
@@ -283,7 +283,7 @@ def made_up(folder: Path, *, ranks: int, samples: int, program: str) -> None:
     waits = [[{"peer": (rank * 17 + other * 31) % ranks + 1, "cause": cause, "count": 5, "waited_ns": (rank * 7919 + other * 104729) % 10**9, "goes_on": False}
               for other in range(64) for cause in ("credits", "pull")] for rank in range(ranks)]
     opened = [{"kind": "receive", "peer": None, "tag": program, "bytes": 8, "age_ns": 10**9, "waits_for": None}]
-    (folder / "last.json").write_text(json.dumps({"schema": "tidegate-recording/1", "at_ns": 0, "endpoints": [
+    (folder / "last.json").write_text(json.dumps({"schema": "tidegate-recording/2", "at_ns": 0, "endpoints": [
         {"ended": False, "bulk": program, "waits": waits[rank], "open": opened if rank == 3 else []} for rank in range(ranks)]}))
 
 

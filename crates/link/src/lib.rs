@@ -7,6 +7,7 @@
 //! | [`paths`] | several links behind one endpoint: which peer by which |
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`journal`] | a file that a process appends to, and that outlives it |
+//! | [`frames`] | the records of such a file, and of the samples of recordings |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`process`] | which process this is, among those that descend from one another by forks |
 //! | [`Container`] | the container around this process |
@@ -26,6 +27,7 @@ mod container;
 mod control_groups;
 pub mod fabric;
 pub mod files;
+pub mod frames;
 pub mod journal;
 mod lock_word;
 pub mod log;

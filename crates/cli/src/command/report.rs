@@ -181,6 +181,45 @@ fn counters(of: &dyn Fn(Counter) -> u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::rows::OpenKind;
+    use crate::recording::testing::{Made, values};
+    use tidegate_link::stats::WaitCause;
+
+    /// The JSON is an interface: programs read it. A change is made on purpose, with TIDEGATE_BLESS=1, and said in the
+    /// change log; one that is no addition gives the schema another version.
+    #[test]
+    fn the_json_of_a_recording_is_as_it_was() {
+        let mut made = Made::new(3);
+        made.wait(0, 1, WaitCause::Message, 8.0);
+        made.wait(2, 1, WaitCause::Credits, 2.5);
+        made.open(0, OpenKind::Receive, Some(1), None, 1.5);
+        made.open(2, OpenKind::Send, Some(1), Some(WaitCause::Credits), 0.5);
+        made.facts.end.as_mut().unwrap().exit_code = 1;
+        let of = |sends, waited| {
+            values(&[
+                (Counter::PacketsSent, 1_000),
+                (Counter::SendsDelayed, sends),
+                (Counter::WaitNanoseconds, waited),
+                (Counter::ReceiveBound, 64 << 20),
+                (Counter::ReceivePeak, 3 << 20),
+            ])
+        };
+        made.sample(5.0, &[of(1, 4_000_000_000), of(0, 0), of(2, 10)]);
+        made.sample(10.0, &[of(3, 8_000_000_000), of(0, 50), of(4, 20)]);
+        let mut json = as_json(&[Shown::new("run".to_owned(), made.recording(), 1)], None);
+        // Counters that are 0 would be most of the file, and each new one another line of it.
+        let run = &mut json["runs"][0];
+        let without_zeros = |counters: &mut Value| counters.as_object_mut().unwrap().retain(|_, value| *value != 0);
+        without_zeros(&mut run["job"]);
+        run["processes"].as_array_mut().unwrap().iter_mut().for_each(|one| without_zeros(&mut one["counters"]));
+        let is = serde_json::to_string_pretty(&json).unwrap() + "\n";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/report.json");
+        if std::env::var_os("TIDEGATE_BLESS").is_some() {
+            std::fs::write(&path, &is).unwrap();
+        }
+        let should = std::fs::read_to_string(&path).unwrap();
+        assert!(is == should, "{is}\nTIDEGATE_BLESS=1 cargo test -p tidegate-cli --lib the_json_of writes it anew");
+    }
 
     #[test]
     fn lines_fit_a_terminal() {

@@ -165,7 +165,8 @@ pub fn read_facts(folder: &Path) -> Result<Facts, Failure> {
     let facts: Option<Facts> = serde_json::from_slice(&bytes).ok();
     facts.filter(|facts| facts.schema == RECORDING_SCHEMA).ok_or_else(|| {
         Failure::usage(format!(
-            "{} is none of {RECORDING_SCHEMA}, which this version of tidegate reads",
+            "{} is none of {RECORDING_SCHEMA}, which this version of tidegate reads: report it with the version that \
+             recorded it",
             path.display()
         ))
     })
@@ -296,10 +297,10 @@ pub(crate) mod tests {
         assert!(said.contains("no recording is there") && said.contains("tidegate run --record"), "{said}");
         fs::write(place.path().join(FACTS_FILE), r#"{"schema":"tidegate-recording/9"}"#).unwrap();
         let said = read_facts(place.path()).unwrap_err().to_string();
-        assert!(said.contains("is none of tidegate-recording/1"), "{said}");
+        assert!(said.contains("is none of tidegate-recording/2"), "{said}");
         assert_eq!(read_last(place.path()).unwrap().endpoints.len(), 0, "nothing was written");
         fs::write(place.path().join(LAST_FILE), "[]").unwrap();
         let said = read_last(place.path()).unwrap_err().to_string();
-        assert!(said.contains("last.json is none of tidegate-recording/1") && said.contains("remove it"), "{said}");
+        assert!(said.contains("last.json is none of tidegate-recording/2") && said.contains("remove it"), "{said}");
     }
 }

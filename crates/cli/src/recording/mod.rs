@@ -32,7 +32,7 @@ use tidegate_message::Counter;
 pub use facts::Clock;
 
 /// Name and version of the format of a recording.
-pub const RECORDING_SCHEMA: &str = "tidegate-recording/1";
+pub const RECORDING_SCHEMA: &str = "tidegate-recording/2";
 
 /// The counters of an endpoint, in the order of [`Counter::ALL`].
 pub type Values = [u64; Counter::COUNT];

@@ -1,25 +1,25 @@
 //! `samples.tidegate`: the counters of all endpoints at a number of moments.
 //!
-//! Layout: the 8 bytes `TIDEREC` and the version of the layout; a 32-bit length and that many bytes of JSON, the
-//! [`Header`], which names the counters; then records until the end of the file. A record is a byte for its kind, a
-//! 32-bit length, and that many bytes. Numbers of fixed length are little-endian; the others are LEB128: seven bits a
-//! byte, the least first, the highest bit set in all but the last.
+//! Layout: the 8 bytes `TIDEREC` and the version of the layout; then frames ([`tidegate_link::frames`]) until the end
+//! of the file.
 //!
+//! * Kind 0, at the start: JSON, the [`Header`], which names the counters.
 //! * Kind 1, an endpoint: JSON, [`EndpointFacts`]. Endpoints are numbered from 0 as they come.
 //! * Kind 2, a sample: the nanoseconds since the sample before (or the start), the number of endpoints that changed,
 //!   and for each the difference of its number to that of the one before (the first: its number), how many of its
-//!   counters changed, and for each the difference of its number to that of the one before, and by how much it changed,
-//!   with the sign in the lowest bit. What a counter was before its first sample is 0.
+//!   counters changed, and for each the difference of its number to that of the one before, and by how much it changed.
+//!   What a counter was before its first sample is 0.
 //!
-//! A file whose last record is not whole ends with the record before: its writer was killed. A kind that is neither is
-//! damage, as is anything else that makes no sense; what came before is used. Counters are found by name, so versions
-//! of Tidegate with other counters can read each other's files: one that is missing is 0.
+//! A file whose last frame is not whole ends with the one before. Another kind is damage, as is anything else that
+//! makes no sense; what came before is used. Counters are found by name, so versions of Tidegate with other counters
+//! can read each other's files: one that is missing is 0.
 
 use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tidegate_link::files::read_left;
+use tidegate_link::frames::{Number, Numbers, frame, split};
 use tidegate_message::Counter;
 
 use super::facts::EndpointFacts;
@@ -28,10 +28,10 @@ use super::{RECORDING_SCHEMA, Values};
 /// Name of the file in the folder of the recording.
 pub const SAMPLES_FILE: &str = "samples.tidegate";
 /// The last byte is the version of the layout.
-const MAGIC: &[u8; 8] = b"TIDEREC\x01";
+const MAGIC: &[u8; 8] = b"TIDEREC\x02";
+const HEADER: u8 = 0;
 const ENDPOINT: u8 = 1;
 const SAMPLE: u8 = 2;
-const RECORD_HEADER: usize = 5;
 
 /// The text at the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,22 +47,12 @@ pub fn file_header() -> Vec<u8> {
     let counters = Counter::ALL.iter().map(|counter| counter.name().to_owned()).collect();
     let header = Header { schema: RECORDING_SCHEMA.to_owned(), counters };
     let text = serde_json::to_vec(&header).expect("names can be written as JSON");
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend((text.len() as u32).to_le_bytes());
-    bytes.extend(text);
-    bytes
+    [MAGIC, &*frame(HEADER, &text)].concat()
 }
 
 /// The record of an endpoint.
 pub fn endpoint_record(facts: &EndpointFacts) -> Vec<u8> {
-    record(ENDPOINT, &serde_json::to_vec(facts).expect("facts can be written as JSON"))
-}
-
-fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![kind];
-    bytes.extend((payload.len() as u32).to_le_bytes());
-    bytes.extend(payload);
-    bytes
+    frame(ENDPOINT, &serde_json::to_vec(facts).expect("facts can be written as JSON"))
 }
 
 /// Makes records of samples; knows the sample before.
@@ -89,7 +79,7 @@ impl Encoder {
             self.values[endpoint] = values[endpoint];
         }
         self.time_ns = self.time_ns.max(time_ns);
-        record(SAMPLE, &payload)
+        frame(SAMPLE, &payload)
     }
 }
 
@@ -100,39 +90,12 @@ fn put_changes(payload: &mut Vec<u8>, before: &Values, now: &Values) {
     for (counter, (before, now)) in changed {
         put(payload, (counter - last) as u64);
         last = counter;
-        let by = now.wrapping_sub(*before) as i64;
-        put(payload, ((by << 1) ^ (by >> 63)) as u64);
+        payload.extend(&*Number::between(*before, *now));
     }
 }
 
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-/// Takes numbers from the front of bytes.
-struct Numbers<'a>(&'a [u8]);
-
-impl Numbers<'_> {
-    fn take(&mut self) -> Option<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn take_index(&mut self) -> Option<usize> {
-        usize::try_from(self.take()?).ok()
-    }
+fn put(bytes: &mut Vec<u8>, value: u64) {
+    bytes.extend(&*Number::of(value));
 }
 
 /// What a record says.
@@ -149,6 +112,8 @@ pub enum Event {
 pub struct Reader {
     bytes: Vec<u8>,
     at: usize,
+    /// Where the frame behind the header begins.
+    first: usize,
     /// Our counter for each of the file's, if we have it.
     counters: Vec<Option<usize>>,
     time_ns: u64,
@@ -169,57 +134,34 @@ impl Reader {
     /// Reads these bytes of a file; `None` if they do not begin as such a file does.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
-        let rest = bytes.strip_prefix(MAGIC)?;
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let header: Header = serde_json::from_slice(rest.get(..length)?).ok()?;
+        let (kind, text, rest) = split(bytes.strip_prefix(MAGIC)?)?;
+        let header: Header = (kind == HEADER).then(|| serde_json::from_slice(text).ok())??;
         let ours = |name: &String| Counter::ALL.iter().position(|counter| counter.name() == name);
         let counters = header.counters.iter().map(ours).collect();
-        let at = MAGIC.len() + 4 + length;
-        Some(Reader { bytes, at, counters, time_ns: 0, values: Vec::new(), is_torn: false })
+        let first = bytes.len() - rest.len();
+        Some(Reader { bytes, at: first, first, counters, time_ns: 0, values: Vec::new(), is_torn: false })
     }
 
     /// The next record that is whole and makes sense.
     pub fn next_event(&mut self) -> Option<Event> {
-        let rest = &self.bytes[self.at..];
-        let length = rest.get(1..RECORD_HEADER).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
-        let payload = length.and_then(|length| rest.get(RECORD_HEADER..RECORD_HEADER + length as usize));
-        let Some(payload) = payload else {
-            self.is_torn |= !rest.is_empty();
+        let Reader { bytes, at, counters, time_ns, values, is_torn, .. } = self;
+        let Some((kind, payload, rest)) = split(&bytes[*at..]) else {
+            *is_torn |= *at < bytes.len();
             return None;
         };
-        let end = self.at + RECORD_HEADER + payload.len();
-        let event = match rest[0] {
+        let event = match kind {
             ENDPOINT => serde_json::from_slice(payload).ok().map(|facts| {
-                self.values.push([0; Counter::COUNT]);
+                values.push([0; Counter::COUNT]);
                 Event::Endpoint(facts)
             }),
-            SAMPLE => self.apply(end),
+            SAMPLE => apply(Numbers(payload), counters, time_ns, values),
             _ => None,
         };
         match event {
-            Some(_) => self.at = end,
-            None => self.is_torn = true,
+            Some(_) => *at = bytes.len() - rest.len(),
+            None => *is_torn = true,
         }
         event
-    }
-
-    /// Changes time and values as the sample says whose record ends there. Nothing changes if it makes no sense.
-    fn apply(&mut self, end: usize) -> Option<Event> {
-        let Reader { bytes, at, counters, time_ns, values, .. } = self;
-        let payload = || Numbers(&bytes[*at + RECORD_HEADER..end]);
-        let known = |endpoint: usize, counter: usize| endpoint < values.len() && counter < counters.len();
-        let mut is_known = true;
-        let passed = changes(payload(), |endpoint, counter, _| is_known &= known(endpoint, counter))?;
-        let now = time_ns.checked_add(passed).filter(|_| is_known)?;
-        changes(payload(), |endpoint, counter, by| {
-            if let Some(ours) = counters[counter] {
-                let value = &mut values[endpoint][ours];
-                *value = value.wrapping_add(by);
-            }
-        })?;
-        *time_ns = now;
-        Some(Event::Sample)
     }
 
     /// When the last sample was, since the start.
@@ -242,28 +184,47 @@ impl Reader {
 
     /// Begins again with the first record.
     pub fn rewind(&mut self) {
-        let length = self.bytes[MAGIC.len()..].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-        self.at = MAGIC.len() + 4 + length as usize;
+        self.at = self.first;
         (self.time_ns, self.is_torn) = (0, false);
         self.values.clear();
     }
 }
 
+/// Changes time and values as the sample says. Nothing changes if it makes no sense.
+fn apply(sample: Numbers, counters: &[Option<usize>], time_ns: &mut u64, values: &mut [Values]) -> Option<Event> {
+    let mut is_known = true;
+    let passed = changes(sample, |endpoint, counter, _| {
+        is_known &= endpoint < values.len() && counter < counters.len();
+    })?;
+    let now = time_ns.checked_add(passed).filter(|_| is_known)?;
+    changes(sample, |endpoint, counter, by| {
+        if let Some(ours) = counters[counter] {
+            let value = &mut values[endpoint][ours];
+            *value = value.wrapping_add(by);
+        }
+    })?;
+    *time_ns = now;
+    Some(Event::Sample)
+}
+
 /// Tells each change in a sample: by how much a counter of an endpoint grew. Returns the time since the sample before;
 /// `None` if it makes no sense.
-fn changes(mut numbers: Numbers, mut tell: impl FnMut(usize, usize, u64)) -> Option<u64> {
-    let passed = numbers.take()?;
+fn changes(mut sample: Numbers, mut tell: impl FnMut(usize, usize, u64)) -> Option<u64> {
+    let passed = sample.take()?;
     let mut endpoint = 0_usize;
-    for _ in 0..numbers.take()? {
-        endpoint = endpoint.checked_add(numbers.take_index()?)?;
+    for _ in 0..sample.take()? {
+        endpoint = endpoint.checked_add(index(&mut sample)?)?;
         let mut counter = 0_usize;
-        for _ in 0..numbers.take()? {
-            counter = counter.checked_add(numbers.take_index()?)?;
-            let folded = numbers.take()?;
-            tell(endpoint, counter, (folded >> 1) ^ (folded & 1).wrapping_neg());
+        for _ in 0..sample.take()? {
+            counter = counter.checked_add(index(&mut sample)?)?;
+            tell(endpoint, counter, sample.take_from(0)?);
         }
     }
-    numbers.0.is_empty().then_some(passed)
+    sample.0.is_empty().then_some(passed)
+}
+
+fn index(sample: &mut Numbers) -> Option<usize> {
+    usize::try_from(sample.take()?).ok()
 }
 
 #[cfg(test)]
@@ -367,8 +328,7 @@ mod tests {
         let header =
             Header { schema: RECORDING_SCHEMA.into(), counters: vec!["of_the_future".into(), "sends_delayed".into()] };
         let text = serde_json::to_vec(&header).unwrap();
-        let bytes = [MAGIC, &(text.len() as u32).to_le_bytes()[..], &text, &endpoint_record(&EndpointFacts::default())]
-            .concat();
+        let bytes = [MAGIC, &*frame(HEADER, &text), &endpoint_record(&EndpointFacts::default())].concat();
         let sample = Encoder::default().sample(1, &[values(&[(0, 3), (1, 4)])]);
         let (samples, torn) = read(&[bytes, sample].concat());
         assert_eq!(samples, [(1, vec![values(&[(Counter::SendsDelayed as usize, 4)])])]);

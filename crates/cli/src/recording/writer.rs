@@ -75,7 +75,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a file with every second sample, and puts it in the place of the present one.
+    /// Writes a file with every second sample and the last one, and puts it in the place of the present one.
     fn thin(&mut self) -> io::Result<()> {
         let mut reader = Reader::open(&self.path)?;
         let path = draft_of(&self.path);
@@ -86,7 +86,7 @@ impl Writer {
         while let Some(event) = reader.next_event() {
             match event {
                 Event::Endpoint(facts) => bytes.extend(samples::endpoint_record(&facts)),
-                Event::Sample if seen.is_multiple_of(2) => {
+                Event::Sample if seen.is_multiple_of(2) || seen + 1 == self.samples => {
                     bytes.extend(encoder.sample(reader.time_ns(), reader.values()));
                     (seen, kept) = (seen + 1, kept + 1);
                 }

@@ -1,10 +1,11 @@
 //! [`Record`]: what a process says of its messages, and how that looks as bytes.
 //!
-//! A record is a byte for its kind and numbers of variable length, seven bits to a byte, the lowest first. Operations
-//! have numbers in the order in which the application started them; a record has the distance to the number that stood
-//! in the last one. Peers are numbered in the order in which they are introduced.
+//! A record is a frame ([`tidegate_link::frames`]) whose payload is numbers or an address. Operations have numbers in
+//! the order in which the application started them; a record has the distance to the number that stood in the last
+//! one. Peers are numbered in the order in which they are introduced.
 
 use tidegate_link::Address;
+use tidegate_link::frames::{self, NUMBER_MOST, Number, Numbers};
 
 /// What a process says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +65,12 @@ pub struct Message {
     pub tag: Option<u64>,
 }
 
-/// Bytes of the longest record.
-const LONGEST: usize = 1 + 4 * 10;
-const _: () = assert!(LONGEST > Address::BYTES);
+/// Bytes of the longest payload.
+const PAYLOAD_MOST: usize = 4 * NUMBER_MOST;
+const _: () = assert!(PAYLOAD_MOST >= Address::BYTES);
+/// Bytes before the payload: the kind, and its length, which fits one byte.
+const HEAD: usize = 2;
+const _: () = assert!(PAYLOAD_MOST < 0x80);
 
 /// Kinds of records, as bytes.
 mod kind {
@@ -93,34 +97,32 @@ pub struct Encoder {
 /// A record as bytes.
 #[derive(Debug)]
 pub struct Encoded {
-    bytes: [u8; LONGEST],
+    bytes: [u8; HEAD + PAYLOAD_MOST],
     length: usize,
 }
 
 impl Encoded {
+    /// A record of this kind without a payload.
+    fn begin(kind: u8) -> Self {
+        let mut bytes = [0; HEAD + PAYLOAD_MOST];
+        bytes[0] = kind;
+        Encoded { bytes, length: HEAD }
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    fn byte(mut self, byte: u8) -> Self {
-        self.bytes[self.length] = byte;
-        self.length += 1;
+    fn put(mut self, bytes: &[u8]) -> Self {
+        self.bytes[self.length..][..bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+        self.bytes[1] = (self.length - HEAD) as u8;
         self
     }
 
-    fn number(mut self, mut value: u64) -> Self {
-        while value >= 0x80 {
-            self = self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8)
-    }
-
-    fn address(mut self, address: &[u8; Address::BYTES]) -> Self {
-        self.bytes[self.length..][..Address::BYTES].copy_from_slice(address);
-        self.length += Address::BYTES;
-        self
+    fn number(self, value: u64) -> Self {
+        self.put(&Number::of(value))
     }
 
     fn message(self, message: &Message) -> Self {
@@ -135,33 +137,31 @@ impl Encoded {
 impl Encoder {
     /// The next record as bytes.
     pub fn encode(&mut self, record: &Record) -> Encoded {
-        let begin = |kind: u8| Encoded { bytes: [0; LONGEST], length: 0 }.byte(kind);
+        let begin = Encoded::begin;
         let tagged = |message: &Message, with: u8, without: u8| if message.tag.is_some() { with } else { without };
         match record {
-            Record::Opened(address) => begin(kind::OPENED).address(address),
+            Record::Opened(address) => begin(kind::OPENED).put(address),
             Record::Endpoint(endpoint) => begin(kind::ENDPOINT).number(*endpoint),
-            Record::Peer(address) => begin(kind::PEER).address(address),
+            Record::Peer(address) => begin(kind::PEER).put(address),
             Record::Compute(nanoseconds) => begin(kind::COMPUTE).number(*nanoseconds),
             Record::Send { number, message } => {
                 let kind = tagged(message, kind::SEND, kind::SEND_UNTAGGED);
-                begin(kind).number(self.distance(*number)).message(message)
+                begin(kind).put(&self.distance(*number)).message(message)
             }
-            Record::Receive { number } => begin(kind::RECEIVE).number(self.distance(*number)),
-            Record::Buffer { number } => begin(kind::BUFFER).number(self.distance(*number)),
+            Record::Receive { number } => begin(kind::RECEIVE).put(&self.distance(*number)),
+            Record::Buffer { number } => begin(kind::BUFFER).put(&self.distance(*number)),
             Record::Met { number, message } => {
                 let kind = tagged(message, kind::MET, kind::MET_UNTAGGED);
-                begin(kind).number(self.distance(*number)).message(message)
+                begin(kind).put(&self.distance(*number)).message(message)
             }
-            Record::Read { number } => begin(kind::READ).number(self.distance(*number)),
+            Record::Read { number } => begin(kind::READ).put(&self.distance(*number)),
             Record::Remote { bytes } => begin(kind::REMOTE).number(*bytes),
         }
     }
 
-    /// How far a number is from the last one: forward as even numbers, backward as odd ones.
-    fn distance(&mut self, number: u64) -> u64 {
-        let distance = number.wrapping_sub(self.last) as i64;
-        self.last = number;
-        ((distance << 1) ^ (distance >> 63)) as u64
+    /// How far a number is from the last one.
+    fn distance(&mut self, number: u64) -> Number {
+        Number::between(std::mem::replace(&mut self.last, number), number)
     }
 }
 
@@ -183,59 +183,41 @@ impl<'a> Decoder<'a> {
     }
 
     fn record(&mut self) -> Option<Record> {
-        Some(match self.byte()? {
-            kind::OPENED => Record::Opened(self.address()?),
-            kind::ENDPOINT => Record::Endpoint(self.number()?),
-            kind::PEER => Record::Peer(self.address()?),
-            kind::COMPUTE => Record::Compute(self.number()?),
-            kind::SEND => Record::Send { number: self.operation()?, message: self.message(true)? },
-            kind::SEND_UNTAGGED => Record::Send { number: self.operation()?, message: self.message(false)? },
-            kind::RECEIVE => Record::Receive { number: self.operation()? },
-            kind::BUFFER => Record::Buffer { number: self.operation()? },
-            kind::MET => Record::Met { number: self.operation()?, message: self.message(true)? },
-            kind::MET_UNTAGGED => Record::Met { number: self.operation()?, message: self.message(false)? },
-            kind::READ => Record::Read { number: self.operation()? },
-            kind::REMOTE => Record::Remote { bytes: self.number()? },
-            _ => return None,
-        })
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
+        let (kind, payload, rest) = frames::split(self.rest)?;
+        let mut numbers = Numbers(payload);
+        let record = match kind {
+            kind::OPENED => Record::Opened(*numbers.take_bytes()?),
+            kind::ENDPOINT => Record::Endpoint(numbers.take()?),
+            kind::PEER => Record::Peer(*numbers.take_bytes()?),
+            kind::COMPUTE => Record::Compute(numbers.take()?),
+            kind::SEND | kind::SEND_UNTAGGED => {
+                let number = self.operation(&mut numbers)?;
+                Record::Send { number, message: message(&mut numbers, kind == kind::SEND)? }
             }
-        }
-        None
+            kind::RECEIVE => Record::Receive { number: self.operation(&mut numbers)? },
+            kind::BUFFER => Record::Buffer { number: self.operation(&mut numbers)? },
+            kind::MET | kind::MET_UNTAGGED => {
+                let number = self.operation(&mut numbers)?;
+                Record::Met { number, message: message(&mut numbers, kind == kind::MET)? }
+            }
+            kind::READ => Record::Read { number: self.operation(&mut numbers)? },
+            kind::REMOTE => Record::Remote { bytes: numbers.take()? },
+            _ => return None,
+        };
+        self.rest = rest;
+        numbers.0.is_empty().then_some(record)
     }
 
-    fn operation(&mut self) -> Option<u64> {
-        let folded = self.number()?;
-        let distance = (folded >> 1) as i64 ^ -((folded & 1) as i64);
-        self.last = self.last.wrapping_add(distance as u64);
+    fn operation(&mut self, numbers: &mut Numbers) -> Option<u64> {
+        self.last = numbers.take_from(self.last)?;
         Some(self.last)
     }
+}
 
-    fn message(&mut self, is_tagged: bool) -> Option<Message> {
-        let (peer, bytes) = (self.number()?, self.number()?);
-        let tag = if is_tagged { Some(self.number()?) } else { None };
-        Some(Message { peer, bytes, tag })
-    }
-
-    fn address(&mut self) -> Option<[u8; Address::BYTES]> {
-        let (address, rest) = self.rest.split_first_chunk()?;
-        self.rest = rest;
-        Some(*address)
-    }
+fn message(numbers: &mut Numbers, is_tagged: bool) -> Option<Message> {
+    let (peer, bytes) = (numbers.take()?, numbers.take()?);
+    let tag = if is_tagged { Some(numbers.take()?) } else { None };
+    Some(Message { peer, bytes, tag })
 }
 
 impl Iterator for Decoder<'_> {
@@ -283,12 +265,13 @@ mod tests {
 
     #[test]
     fn what_is_no_record_ends_the_reading() {
-        for bytes in [&[0_u8][..], &[99], &[kind::COMPUTE], &[kind::COMPUTE, 0x80], &[kind::PEER, 1, 2]] {
+        let no_frame = [&[0_u8][..], &[99], &[kind::COMPUTE], &[kind::COMPUTE, 0x80], &[kind::COMPUTE, 3, 1]];
+        // Of no kind, and with a payload that is too short, no number, and too long.
+        let no_record = [&[99, 0][..], &[kind::PEER, 2, 1, 2], &[kind::COMPUTE, 1, 0x80], &[kind::COMPUTE, 2, 1, 1]];
+        for bytes in no_frame.into_iter().chain(no_record) {
             let mut decoder = Decoder::new(bytes);
             assert_eq!((decoder.next(), decoder.next()), (Some(Err(Malformed)), None), "{bytes:?}");
         }
-        let endless = [&[kind::COMPUTE][..], &[0x80; 12]].concat();
-        assert_eq!(Decoder::new(&endless).next(), Some(Err(Malformed)));
     }
 
     #[test]
@@ -296,6 +279,6 @@ mod tests {
         let mut encoder = Encoder::default();
         encoder.encode(&Record::Receive { number: 1_000_000 });
         let message = Message { peer: 3, bytes: 8, tag: Some(5) };
-        assert_eq!(encoder.encode(&Record::Send { number: 1_000_001, message }).bytes().len(), 5);
+        assert_eq!(encoder.encode(&Record::Send { number: 1_000_001, message }).bytes().len(), 6);
     }
 }

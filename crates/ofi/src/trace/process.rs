@@ -43,7 +43,7 @@ pub enum Word {
 }
 
 /// The version of the records that this provider writes.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 static RECORDER: PerProcess<Option<HandlerMutex<Recorder<Journal>>>> = PerProcess::new();
 
@@ -104,12 +104,13 @@ thread_local! {
     static BEGAN: Cell<Option<u64>> = const { Cell::new(None) };
     /// What the system says of this thread, where it says anything: time on a processor, time ready without one, turns.
     /// The file is of one thread of one process: of a forked child's copy it says what the parent's thread does.
-    static STATISTICS: RefCell<Statistics> = const { RefCell::new(Statistics { process: 0, file: None }) };
+    static STATISTICS: RefCell<Statistics> = const { RefCell::new(Statistics { process: None, file: None }) };
 }
 
-/// See [`STATISTICS`]. 0 is the number of no process.
+/// See [`STATISTICS`].
 struct Statistics {
-    process: u32,
+    /// Whose the file is; `None`: nothing was opened yet.
+    process: Option<u32>,
     file: Option<File>,
 }
 
@@ -119,9 +120,9 @@ fn waited() -> Option<Waited> {
         .try_with(|statistics| {
             let thread = (&raw const *statistics).addr();
             let mut statistics = statistics.try_borrow_mut().ok()?;
-            if statistics.process != process::current() {
+            if statistics.process != Some(process::current()) {
                 let file = File::open("/proc/thread-self/schedstat").ok();
-                *statistics = Statistics { process: process::number(), file };
+                *statistics = Statistics { process: Some(process::number()), file };
             }
             let file = statistics.file.as_ref()?;
             let mut text = [0; 64];
