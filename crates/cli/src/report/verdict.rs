@@ -52,7 +52,7 @@ impl Verdict {
             return Some(format!("waiting: {} of the time", percent(most)));
         }
         Some(format!(
-            "waiting: {} of the time in the mean, most {} ({}), least {} ({})",
+            "waiting: mean {} of the time, most {} ({}), least {} ({})",
             percent(waiting.mean),
             percent(most),
             label(most_of),
@@ -161,7 +161,7 @@ pub fn text(
         let _ = writeln!(text, "tidegate: worth a try: {}", to_try(&typed, option));
     }
     if !is_verbose {
-        text += &told("more: -v prints all counters; --record DIR keeps them for `tidegate report DIR`");
+        text += &told("more: -v for all counters, --record DIR for `tidegate report DIR`");
     }
     text
 }
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(verdict.headline(), "rank 1 is late: all 3 others waited for its messages, up to 90 % of the time");
         assert_eq!(
             verdict.waiting().unwrap(),
-            "waiting: 68 % of the time in the mean, most 90 % (rank 3), least 0 % (rank 1)"
+            "waiting: mean 68 % of the time, most 90 % (rank 3), least 0 % (rank 1)"
         );
         assert_eq!(verdict.memory().unwrap(), "receive memory: at most 1.00 MiB of 64.0 MiB (rank 0)");
         assert_eq!(verdict.sends(), None);
