@@ -26,6 +26,9 @@ pub struct Cost {
     pub retrieve_far_packet: Time,
     /// Peers whose data, and all that belongs to it, is near at hand.
     pub near_peers: u32,
+    /// What taking a packet out costs in addition for each packet in the mailbox: P §7.4.1 suspects that a mailbox is
+    /// slower the further its ends lie apart.
+    pub retrieve_waiting: Time,
     /// A message that has arrived whole is handed to the program.
     pub complete_message: Time,
     /// Rate of copying within a process's memory.
@@ -78,6 +81,7 @@ impl Cost {
             retrieve_packet: Time::from_nanoseconds(900),
             retrieve_far_packet: Time::from_nanoseconds(5_700),
             near_peers: 105,
+            retrieve_waiting: Time::ZERO,
             complete_message: Time::from_nanoseconds(2_000),
             copy_bandwidth: Bandwidth::from_megabytes(2_000),
             combine_bandwidth: Bandwidth::from_megabytes(1_000),
@@ -113,6 +117,7 @@ impl Cost {
             retrieve_packet: Time::from_nanoseconds(80),
             retrieve_far_packet: Time::ZERO,
             near_peers: u32::MAX,
+            retrieve_waiting: Time::ZERO,
             complete_message: Time::from_nanoseconds(1_300),
             copy_bandwidth: Bandwidth::from_megabytes(800),
             combine_bandwidth: Bandwidth::from_megabytes(400),
@@ -202,6 +207,7 @@ impl Cost {
             retrieve_packet: Time::ZERO,
             retrieve_far_packet: Time::ZERO,
             near_peers: u32::MAX,
+            retrieve_waiting: Time::ZERO,
             complete_message: Time::ZERO,
             copy_bandwidth: infinite,
             combine_bandwidth: infinite,

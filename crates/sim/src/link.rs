@@ -435,7 +435,8 @@ impl Link for SimLink {
             self.far = cost.far(self.senders.count());
         }
         let far = if is_data { self.far } else { Time::ZERO };
-        self.spend(activity, cost.of_packet(cost.retrieve_packet, is_data) + far + self.sink_delay);
+        let waited = Time(cost.retrieve_waiting.0 * waiting);
+        self.spend(activity, cost.of_packet(cost.retrieve_packet, is_data) + far + waited + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(header, false));
         if kind == PacketKind::ReturnResponse {
             self.blocked.end(self.clock);

@@ -127,6 +127,7 @@ fn rooted_collectives() {
             "Reduce_scatter is faster under static",
             "Under static it is fastest with 32",
             "Under dynamic it gains from a cap",
+            "With 10 ns for each packet in a mailbox",
             "Gatherv under dynamic is faster",
         ],
     );

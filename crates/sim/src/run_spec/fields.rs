@@ -112,6 +112,8 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
         "In addition, of a data packet of a far peer, as all but near_peers of those that have sent data are" =>
             |d, t| d.config.cost.retrieve_far_packet = step(t)?;
     "cost" "near_peers" "" "Peers whose data, and all that belongs to it, is near at hand" => |d, t| d.config.cost.near_peers = number(t)?;
+    "cost" "retrieve_waiting" ""
+        "In addition, for each packet in the mailbox" => |d, t| d.config.cost.retrieve_waiting = step(t)?;
     "cost" "complete_message" ""
         "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = step(t)?;
     "cost" "copy_bandwidth" "" "Copying within a process's memory" => |d, t| d.config.cost.copy_bandwidth = rate(t)?;

@@ -12,10 +12,13 @@ use crate::task::{Program, Run, Task};
 use crate::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Blocks, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, broadcast, gather, gatherv, reduce, reduce_scatter,
-    scatter, scatterv,
+    reduce_then_scatterv, scatter, scatterv,
 };
 use crate::workload::point_to_point::{self, Calls};
 use crate::workload::{Communicator, Neighbours, neighbours};
+
+/// Bytes of a `MPI_FLOAT`, of which the Intel MPI Benchmarks' reductions are.
+const ELEMENT: u64 = 4;
 
 /// What processes do again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,8 @@ pub enum Operation {
     Reduce(Reduce),
     /// `MPI_Allreduce`.
     Allreduce(Allreduce),
-    /// `MPI_Reduce_scatter`; the message size is that of each process's whole part.
+    /// `MPI_Reduce_scatter`; the message size is that of each process's whole part, of which each process gets as much
+    /// as the others; as many elements of four bytes, to one, where the form is [`ReduceScatter::ReduceThenScatterv`].
     ReduceScatter(ReduceScatter),
     /// `MPI_Gather`.
     Gather(Gather),
@@ -96,6 +100,8 @@ impl Operation {
             Operation::Stream { window, .. } => f64::from(window),
             Operation::MultiPingpong | Operation::Sendrecv | Operation::Exchange => 2.0 * all,
             Operation::Neighbours(neighbours) => all * f64::from(neighbours.most(size)),
+            // Two segments up the tree, and a part down for half of them.
+            Operation::ReduceScatter(ReduceScatter::ReduceThenScatterv) => 2.5 * all,
             Operation::Alltoall(_)
             | Operation::Alltoallv(_)
             | Operation::Allgatherv(_)
@@ -128,6 +134,9 @@ impl Operation {
             Operation::Broadcast(form) => broadcast(group, form, root, into).await,
             Operation::Reduce(form) => reduce(group, form, root, out, into).await,
             Operation::Allreduce(form) => allreduce(group, form, out, into).await,
+            Operation::ReduceScatter(ReduceScatter::ReduceThenScatterv) => {
+                reduce_then_scatterv(group, out.slice(0, bytes), into, &elements(group, bytes)).await;
+            }
             Operation::ReduceScatter(form) => {
                 let block = bytes / u64::from(group.size());
                 let whole = out.slice(0, block * u64::from(group.size()));
@@ -180,6 +189,13 @@ impl Operation {
         }
         Time(task.now().since(begin).0 / u64::from(repetitions.max(1)))
     }
+}
+
+/// The bytes of each member where elements of four bytes are divided among them, those left over among the first, as
+/// the Intel MPI Benchmarks do.
+fn elements(group: &Communicator, bytes: u64) -> Vec<u64> {
+    let (elements, size) = (bytes / ELEMENT, u64::from(group.size()));
+    (0..size).map(|member| ELEMENT * (elements / size + u64::from(member < elements % size))).collect()
 }
 
 fn counts(group: &Communicator, bytes: u64) -> Vec<u64> {

@@ -24,5 +24,5 @@ pub use barrier::{Barrier, barrier};
 pub use broadcast::{Broadcast, broadcast};
 pub use gather::{Gather, gather, gatherv};
 pub use reduce::{Reduce, reduce};
-pub use reduce_scatter::{ReduceScatter, reduce_scatter};
+pub use reduce_scatter::{ReduceScatter, reduce_scatter, reduce_then_scatterv};
 pub use scatter::{Scatter, scatter, scatterv};

@@ -2,7 +2,7 @@
 
 use super::broadcast::piece;
 use super::reduce::{Reduce, reduce};
-use super::scatter::{Scatter, scatter};
+use super::scatter::{Scatter, scatter, scatterv};
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -18,6 +18,21 @@ pub enum ReduceScatter {
     RecursiveHalving,
     /// Blocks are added up on their way round a ring.
     Ring,
+    /// See [`reduce_then_scatterv`].
+    ReduceThenScatterv,
+}
+
+/// Bytes of a segment on the way up, as Open MPI 1.6 has for 2 KiB.
+const SEGMENT: u64 = 1024;
+
+/// `into` of member i, of `counts[i]` bytes, becomes its part of the sum of everybody's `out`, in which the parts lie
+/// behind each other: up a binomial tree in segments to the first member, which sends each of the others its part, if
+/// it has one. So does Open MPI 1.6 where a count is zero (`coll_tuned_decision_fixed.c`). Members without a part wait
+/// for nothing that comes down, so they run ahead.
+pub async fn reduce_then_scatterv(group: &Communicator, out: Part, into: Part, counts: &[u64]) {
+    let sum = group.task().allocate(out.length);
+    reduce(group, Reduce::Segmented { radix: 2, segment: SEGMENT }, 0, out, sum).await;
+    scatterv(group, 0, sum, into, counts).await;
 }
 
 /// `into` of member i, of `block` bytes, becomes the i-th block of the sum of everybody's `out`, which has a block for
@@ -46,6 +61,9 @@ pub async fn reduce_scatter(group: &Communicator, form: ReduceScatter, out: Part
             task.copy(out, sum).await;
             reduce_scatter_ring(group, sum).await;
             task.copy(sum.block(me, block), into.slice(0, block)).await;
+        }
+        ReduceScatter::ReduceThenScatterv => {
+            reduce_then_scatterv(group, out, into, &vec![block; size as usize]).await;
         }
     }
 }

@@ -29,12 +29,14 @@ pub async fn scatter(group: &Communicator, form: Scatter, root: u32, out: Part, 
 }
 
 /// Member i gets `counts[i]` bytes, which lie behind each other in the root's `out`. The root sends to each of the
-/// others: no library does better (P §7.4.1).
+/// others whose count is not zero: no library does better (P §7.4.1).
 pub async fn scatterv(group: &Communicator, root: u32, out: Part, into: Part, counts: &[u64]) {
     let tag = group.begin();
     let own = counts[group.me() as usize];
     if group.me() != root {
-        group.receive(root, tag, into.slice(0, own)).await;
+        if own > 0 {
+            group.receive(root, tag, into.slice(0, own)).await;
+        }
         return;
     }
     let mut offset = 0;
@@ -43,7 +45,7 @@ pub async fn scatterv(group: &Communicator, root: u32, out: Part, into: Part, co
         offset += bytes;
         if member as u32 == root {
             group.task().copy(part, into.slice(0, bytes)).await;
-        } else {
+        } else if bytes > 0 {
             group.send(member as u32, tag, part).await;
         }
     }

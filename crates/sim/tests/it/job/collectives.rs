@@ -225,7 +225,8 @@ fn allreduce_gives_everybody_the_sum() {
 
 #[test]
 fn reduce_scatter_gives_everybody_its_block_of_the_sum() {
-    for form in [ReduceScatter::Plain, ReduceScatter::Pairwise, ReduceScatter::RecursiveHalving, ReduceScatter::Ring] {
+    use ReduceScatter::{Pairwise, Plain, RecursiveHalving, ReduceThenScatterv, Ring};
+    for form in [Plain, Pairwise, RecursiveHalving, Ring, ReduceThenScatterv] {
         check(move |group| async move {
             let (task, me, size) = (group.task(), group.me(), group.size());
             for block in BLOCKS {
@@ -237,6 +238,22 @@ fn reduce_scatter_gives_everybody_its_block_of_the_sum() {
             }
         });
     }
+}
+
+#[test]
+fn members_without_a_part_of_a_sum_get_none() {
+    check(move |group| async move {
+        let (task, me, size) = (group.task(), group.me(), group.size());
+        // 4 bytes for the first half of the members, and none for the others.
+        let counts: Vec<u64> = (0..size).map(|member| 4 * u64::from(member < size.div_ceil(2))).collect();
+        let length = counts.iter().sum();
+        let own = counts[me as usize];
+        let (out, into) = (filled(task, length), task.allocate(4));
+        reduce_then_scatterv(&group, out, into, &counts).await;
+        let before = u64::from(me) * 4;
+        let expected = if own > 0 { sum_of_all(size, length)[before as usize..][..4].to_vec() } else { vec![0; 4] };
+        assert_eq!(read(task, into), expected);
+    });
 }
 
 #[test]
