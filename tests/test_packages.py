@@ -120,7 +120,7 @@ def test_links_of_the_pages_in_packages_lead_somewhere(tmp_path):
     # Nothing but links is changed.
     assert "Slow nodes" not in (tmp_path / "docs" / "SUMMARY.md").read_text()
     assert (tmp_path / "docs" / "top.md").read_text() == (ROOT / "docs" / "top.md").read_text()
-    assert "[mpi.md](mpi.md)" in (tmp_path / "docs" / "first-hour.md").read_text()
+    assert "[With your own MPI](mpi.md)" in (tmp_path / "docs" / "first-hour.md").read_text()
 
 
 def test_uninstall_leaves_nothing_of_what_install_made(tmp_path):
