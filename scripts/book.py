@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a book of docs/, and of the pages of papers/, in build/book, by mdBook, and fails where a link in it leads nowhere.
+"""Makes a book of docs/, of the pages of papers/, and of some pages beside them, in build/book, by mdBook, and fails where a link in it leads nowhere.
 
 mdBook is that of the PATH, or one in build/tools, which is built there from crates.io where it is missing. Links of the
 chapters are plain links to files, so that they work on every host of code as well; those that lead out of the book lead
@@ -26,7 +26,9 @@ BOOK = BUILD / "book"
 SOURCES = BUILD / "book-sources"
 PAPERS = ROOT / "papers"
 TOOLS = BUILD / "tools"
-OUTSIDE = re.compile(r'href="((?:\.\./)+[^"#]*)((?:#[^"]*)?)"')
+ABOVE = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+"""Chapters that lie in the folder of the project, where code hosts look for them."""
+LINK = re.compile(r'href="([^"#:]+)((?:#[^"]*)?)"')
 SHOWN = {".svg", ".csv"}
 """What pages of papers lead to."""
 
@@ -51,9 +53,11 @@ def mdbook() -> str:
 
 
 def gather() -> None:
-    """Puts all that the book is made of into one folder: docs/, and in it `papers`, what pages of papers/ show."""
+    """Puts all that the book is made of into one folder: docs/, the chapters above it, and in `papers` what pages of papers/ show."""
     shutil.rmtree(SOURCES, ignore_errors=True)
     shutil.copytree(DOCS, SOURCES)
+    for name in ABOVE:
+        shutil.copyfile(ROOT / name, SOURCES / name)
     for page in [PAPERS / "README.md", *PAPERS.glob("*/README.md")]:
         place = SOURCES / page.parent.relative_to(ROOT)
         place.mkdir(parents=True, exist_ok=True)
@@ -64,8 +68,12 @@ def gather() -> None:
         if own.parts[0] == "papers":
             up = "../" * (len(own.parts) - 1)
             page.write_text(text.replace(f"]({up}docs/", f"]({up}"))
+        elif page.name in ABOVE:
+            page.write_text(text.replace("](docs/", "]("))
         else:
-            page.write_text(text.replace("](../papers/", "](papers/"))
+            for name in ["papers/", *ABOVE]:
+                text = text.replace(f"](../{name}", f"]({name}")
+            page.write_text(text)
 
 
 def lead_to_sources(page: Path) -> None:
@@ -76,12 +84,16 @@ def lead_to_sources(page: Path) -> None:
     def there(link: re.Match) -> str:
         if (page.parent / link[1]).exists():
             return link[0]
-        target = Path(os.path.normpath(place / link[1]))
-        # mdBook takes every link to Markdown for one to a page of its own.
-        source = target.with_suffix(".md") if target.suffix == ".html" and not target.exists() else target
-        return f'href="{os.path.relpath(source, page.parent)}{link[2]}"'
+        # In the page of all chapters, to be printed, mdBook has taken a folder off the links of papers.
+        for folder in (place, ROOT):
+            target = Path(os.path.normpath(folder / link[1]))
+            # mdBook takes every link to Markdown for one to a page of its own.
+            source = target.with_suffix(".md") if target.suffix == ".html" and not target.exists() else target
+            if source.exists():
+                return f'href="{os.path.relpath(source, page.parent)}{link[2]}"'
+        return link[0]
 
-    page.write_text(OUTSIDE.sub(there, page.read_text()))
+    page.write_text(LINK.sub(there, page.read_text()))
 
 
 class Page(HTMLParser):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the shape of the code: circles between files, long files, long functions, long comment lines, and sentences that
-readers stumble over.
+readers stumble over, in comments and in pages.
 
     scripts/shape.py             what is beyond a limit; exit status 1 if anything is
     scripts/shape.py --circles   also the uses that close each circle
@@ -8,7 +8,8 @@ readers stumble over.
 
 Comments shall name their subject: the peer, the caller, the number of slots. Sentences whose subject is "What ..." or
 "Who ...", and the words in WORDS, are counted in each crate, and `scripts/sentences.txt` has how many there may be. Older ones
-are many; a commit may add none.
+are many; a commit may add none. In pages (`scripts/prose.py`) a sentence has at most 35 words and no such opening; the same file
+has the pages in which some are left.
 
 A file uses another if it names something that is defined there: by a path (`crate::…`, `super::…`, also by way of a
 re-export or `super::*`, where the file that defines it counts), or if it calls a method of `self` that only that file
@@ -23,15 +24,19 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import prose
+
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES, FUNCTION_LINES, COLUMNS = 500, 70, 120
+PAGE_LINES = {"docs/benchmarks.md": 150}
+"""Pages that have a limit: how numbers came about is in the history of the repository."""
 GENERATED = {"bindings.rs"}
 LIMITS = {"flow": [], "bulk": [], "message": [], "link": [], "ofi": ["objects::domain", "objects::endpoint", "objects::completion_queue", "objects::counter"]}
 """Crates whose files must not use each other in a circle. Circles among the files named are allowed (libfabric's own
 objects)."""
 
 SENTENCES = ROOT / "scripts" / "sentences.txt"
-"""How many comments of each crate have a form that is not wanted any more. Written by `--bless`."""
+"""How many comments of each crate, and sentences of each page, have a form that is not wanted any more. Written by `--bless`."""
 SUBJECTS = re.compile(r"(?:^|[.:;!?]\s+)(?:What|Who|Whoever|Whatever)\b", re.M)
 WORDS = re.compile(r"\b(?:nobody|somebody|anybody|whom|anew|amid|beside|so many|so much)\b", re.I)
 
@@ -258,15 +263,22 @@ def unwanted() -> dict[str, int]:
 
 
 def sentences(bless: bool) -> list[str]:
-    """Crates whose comments have more such forms than are noted."""
-    found = unwanted()
+    """Crates whose comments, and pages whose sentences, have more such forms than are noted."""
+    crates = unwanted()
+    faults = {str(path.relative_to(ROOT)): prose.faults(path.read_text()) for path in prose.pages(ROOT)}
+    found = crates | {page: len(of_page) for page, of_page in faults.items() if of_page}
     noted = dict(line.rsplit(" ", 1) for line in SENTENCES.read_text().splitlines()) if SENTENCES.exists() else {}
     if bless:
-        lowest = {crate: min(count, int(noted.get(crate, count))) for crate, count in found.items()}
-        SENTENCES.write_text("".join(f"{crate} {count}\n" for crate, count in lowest.items()))
-        noted = {crate: str(count) for crate, count in lowest.items()}
-    return [f"{crate}: {count} sentences with a subject that readers have to guess (see scripts/shape.py); {noted.get(crate, 0)} were noted: "
-            "say the noun in what is new" for crate, count in found.items() if count > int(noted.get(crate, 0))]
+        lowest = {name: min(count, int(noted.get(name, count))) for name, count in found.items()}
+        SENTENCES.write_text("".join(f"{name} {count}\n" for name, count in lowest.items()))
+        noted = {name: str(count) for name, count in lowest.items()}
+    problems = []
+    for name, count in found.items():
+        if count > int(noted.get(name, 0)):
+            what = "a subject that readers have to guess (see scripts/shape.py)" if name in crates else "too many words, or an opening that is not wanted (see scripts/prose.py)"
+            problems.append(f"{name}: {count} sentences with {what}; {noted.get(name, 0)} were noted: mend what is new")
+            problems += [f"    {name}:{line}: {fault}" for line, fault in faults.get(name, [])]
+    return problems
 
 
 def main() -> int:
@@ -299,6 +311,10 @@ def main() -> int:
         for number, line in enumerate(lines, 1):
             if len(line) > COLUMNS and "//" in line:
                 problems.append(f"{place}:{number}: a line of {len(line)} columns")
+    for page, most in PAGE_LINES.items():
+        lines = len((ROOT / page).read_text().splitlines())
+        if lines > most:
+            problems.append(f"{page}: {lines} lines, {most} at most")
     print("\n".join(problems) or "nothing is beyond a limit")
     return 1 if problems else 0
 

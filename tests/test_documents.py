@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import prose
 import pytest
 from harness import book
 from harness.paths import ROOT
@@ -91,5 +92,22 @@ def test_dead_links_are_found(tmp_path):
 def test_the_book_has_every_page():
     """A chapter that SUMMARY.md does not list is in no book, and none of its commands is run."""
     listed = [path.resolve() for path in book.chapters()]
+    above = {"ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"}
+    assert {path.name for path in listed if path.parent == ROOT} == {"README.md", *above}
     assert len(listed) == len(set(listed))
-    assert {path for path in PAGES if book.DOCS in path.parents or path in PAPERS} - {book.SUMMARY} == set(listed) - {ROOT / "README.md"}
+    assert {path for path in PAGES if book.DOCS in path.parents or path in PAPERS} - {book.SUMMARY} == set(listed) - {ROOT / name for name in ("README.md", *above)}
+
+
+def test_long_sentences_and_openings_without_a_subject_are_found():
+    long = "One " + "word " * 34 + "more."
+    good = f"{long[4:]} What is it? [Next](a.md), `a b c` says.\n\n| What a title is | a fact; another |\n|---|---|\n\n**What to change** is a name.\n\n```text\n{long}\n```\n"
+    assert prose.faults(good) == []
+    found = prose.faults(f"# What\n\nShort. {long}\n- What is left goes.\n- A peer.\n  Nobody waits.\n\n| {long} |\n")
+    assert [(line, fault.partition(":")[0]) for line, fault in found] == [
+        (3, "a sentence of 36 words"), (4, "say the noun"), (5, "say the noun"), (8, "a sentence of 36 words")]
+
+
+def test_pages_are_read_and_those_that_are_made_are_not():
+    names = {str(path.relative_to(ROOT)) for path in prose.pages(ROOT)}
+    assert {"README.md", "docs/limits.md", "docs/upstream/libfabric-tcp-strangers.md", "papers/prades/machine.md"} <= names
+    assert not names & {"docs/SUMMARY.md", "papers/prades/README.md"}

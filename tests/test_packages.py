@@ -26,7 +26,7 @@ WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["packa
 VERSION = WORKSPACE["version"]
 CRATES = [*sorted(ROOT.glob("crates/*/Cargo.toml")), ROOT / "papers" / "Cargo.toml"]
 SCHEMES = ["none", "static", "dynamic", "rnr", "preposted", "growing", "shared_window", "speculative"]
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "packages.md"]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "packages.md", ROOT / "docs" / "administrator.md"]
 PACKAGE = re.compile(r"tidegate[-_](\d+\.\d+\.\d+)")
 
 
@@ -55,6 +55,13 @@ def test_the_deb_reads_the_version_of_the_workspace():
 def test_the_changelog_begins_with_the_version():
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == VERSION
+
+
+def test_the_citation_is_of_this_version_and_its_licences():
+    """Its format was checked once by `cffconvert --validate`."""
+    text = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.+)$", text, re.MULTILINE) == [VERSION]
+    assert set(re.findall(r"^  - (.+)$", text.partition("license:")[2].partition("keywords:")[0], re.MULTILINE)) == set(WORKSPACE["license"].split(" OR "))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -113,7 +120,7 @@ def test_links_of_the_pages_in_packages_lead_somewhere(tmp_path):
     # Nothing but links is changed.
     assert "Slow nodes" not in (tmp_path / "docs" / "SUMMARY.md").read_text()
     assert (tmp_path / "docs" / "top.md").read_text() == (ROOT / "docs" / "top.md").read_text()
-    assert "[mpi.md](mpi.md)" in (tmp_path / "docs" / "first-hour.md").read_text()
+    assert "[With your own MPI](mpi.md)" in (tmp_path / "docs" / "first-hour.md").read_text()
 
 
 def test_uninstall_leaves_nothing_of_what_install_made(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.paths import ROOT
 
 DOCUMENTS = ["README.md", "CHANGELOG.md"]
-PICTURES = ["docs/report.png", "docs/simulator/model.svg", "papers/prades/fig5-fig5a.svg", "papers/prades/fig19-fig19.svg", "docs/machine.toml"]
+PICTURES = ["docs/report.png", "docs/who-waits.png", "docs/simulator/model.svg", "papers/prades/fig5-fig5a.svg", "papers/prades/fig19-fig19.svg", "docs/machine.toml"]
 """What the chapters show beside text."""
 FOR_DEVELOPERS = ["add-a-figure.md", "add-a-network.md", "add-a-scheme.md"]
 """Chapters that are of use beside the sources only."""

@@ -32,8 +32,8 @@
 //! With a biased lock a call pays two plain stores and a load; the thread pays a `membarrier(2)` each time it comes in,
 //! which disturbs all processors of the process, and registers for it first, which takes milliseconds. Measured where
 //! the thread is armed, a message of 8 bytes takes as long with this word (0.99 to 1.00 of the time; an empty poll
-//! 1.04, which is 1.1 ns); where it is not, the word is 2 to 21 instructions shorter. The numbers are in
-//! docs/benchmarks.md, "What a program leaves to do when it falls silent".
+//! 1.04, which is 1.1 ns); where it is not, the word is 2 to 21 instructions shorter (28 November
+//! 2026; docs/benchmarks.md at commit a5a72963 has the tables).
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicUsize, Ordering::*};

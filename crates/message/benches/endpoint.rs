@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p tidegate-message`. Printed are nanoseconds per message, both sides together; the packets per message
 //! are asserted against P §3 (16 bytes of header, 56 bytes per packet). The last table is what messages and cancels
-//! cost while many operations are outstanding (docs/benchmarks.md).
+//! cost while many operations are outstanding.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 //! messages, expected and unexpected ones.
 //!
 //! `cargo bench -p tidegate-message --bench silent_peers`. Bytes are those that endpoint and flow control have on the
-//! heap, mailbox and address vector apart (docs/benchmarks.md).
+//! heap, mailbox and address vector apart.
 
 #[path = "../tests/peers/mirror.rs"]
 mod mirror;

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p tidegate-sim --bench joining`. Each row is a process of its own, so that its memory is what the
 //! system says (resident, network and programs included). None of the three columns may grow with the number of
-//! processes (docs/benchmarks.md).
+//! processes.
 
 use std::process::Command;
 use std::time::Instant;

@@ -3,7 +3,7 @@
 //! buffers: two copies.
 //!
 //! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as
-//! many bytes as the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a
+//! many bytes as the system's one, which has to map every page; on another half as many (Zen 5 and Zen 4). And a
 //! sender that computes fills no bounce buffer. So it is measured, by size of the message: a few pulls each way to
 //! begin with, then the faster way, and now and then a few the other way, the rarer the worse it was.
 //!

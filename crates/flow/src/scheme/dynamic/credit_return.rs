@@ -24,7 +24,7 @@ impl Dynamic {
     /// it, it could not pay for its answer: it gets one. (The paper looks at thresholds only, and grants one whenever
     /// there are fewer than the static slots; but a sender that has run dry need not have reached a threshold, and one
     /// credit at zero is all that the answer needs. Granting below the static slots, at every packet, is as safe, and
-    /// measures the same: docs/simulator.md.)
+    /// measures the same: papers/prades/machine.md.)
     #[cold]
     pub(super) fn retrieve_blocked(&mut self, from: PeerId) {
         self.tally.blocked_packets += 1;
@@ -51,7 +51,7 @@ impl Dynamic {
     /// had taken credits out of its counter when it answered still has more than its static slots; they go into the
     /// newest threshold, which keeps the sum that C1 demands. (The paper keeps the old thresholds. Not counting the
     /// first crossings towards monitoring, which is the nearest to that, is as safe and measures worse:
-    /// docs/simulator.md.)
+    /// papers/prades/machine.md.)
     pub(super) fn handle_response(&mut self, from: PeerId, returned: u32) -> Result<(), Violation> {
         let sender = self.receivers.of(from);
         if !sender.blocked || self.senders.of(from).request_waiting {
