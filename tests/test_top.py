@@ -384,7 +384,7 @@ def test_jobs_that_no_run_has_started_are_found_and_which_job_of_slurm_they_are(
     ids = [f"9{os.getpid()}{number}" for number in range(2)]
     with (without_run(mpi, one, "env", f"SLURM_JOB_ID={ids[0]}", "SLURM_ARRAY_JOB_ID=77", "SLURM_ARRAY_TASK_ID=3") as job,
           without_run(mpi, other, "env", f"SLURM_JOB_ID={ids[1]}", "SLURM_STEP_ID=4")):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(both := {name: slurm for name, slurm in folders(place).items() if slurm in ids}) < 2:
             assert time.monotonic() < deadline, folders(place)
         assert both == {str(one): ids[0], str(other): ids[1]}
