@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A process that exists.
@@ -15,6 +17,9 @@ pub struct Process {
     pub ran_ticks: u64,
     /// When it started, in ticks since the host did. With its number, this names a process for good.
     pub started_ticks: u64,
+    /// How long its first thread has waited for a processor in all, up to when it got one last. `None`: not asked for,
+    /// or the system does not tell (without `CONFIG_SCHED_INFO`, or where /proc hides other users' processes).
+    pub queued: Option<Duration>,
 }
 
 /// What the first thread of a process does.
@@ -40,6 +45,14 @@ impl Process {
 /// The process of this number, if there is one.
 pub fn find(pid: u32) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Whether there is a process of this number that /proc does not show, as of other users where it is mounted with
+/// `hidepid`.
+pub fn is_hidden(pid: u32) -> bool {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // No signal is sent: it is asked whether this user might send one.
+    find(pid).is_none() && number.is_some_and(|number| test_kill_process(number) == Err(Errno::PERM))
 }
 
 /// How long each thread of a process has used processors, in ticks, by the thread's number.
@@ -75,7 +88,14 @@ fn parse(stat: &str) -> Option<Process> {
         "R" => State::Runnable,
         _ => State::Sleeping,
     };
-    Some(Process { state, ran_ticks: user.saturating_add(system), started_ticks })
+    Some(Process { state, ran_ticks: user.saturating_add(system), started_ticks, queued: None })
+}
+
+/// How long the first thread of a process has waited for a processor in all. All users may read it.
+fn queued(pid: u32) -> Option<Duration> {
+    // Time with a processor, time in the queue for one, in nanoseconds; how often it has got one.
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    Some(Duration::from_nanos(text.split_ascii_whitespace().nth(1)?.parse().ok()?))
 }
 
 /// When this host started, since the epoch by our clock, which does not jump. (What /proc/stat says of it does.)
@@ -114,10 +134,10 @@ impl Here {
     /// Whether the process of this number exists that did something at `then`, since the epoch. `None`: it is on
     /// another host. (An empty name is that of this one.)
     pub fn exists(&self, host: &str, pid: u32, then: Option<Duration>) -> Option<bool> {
-        self.find(host, pid, then).map(|found| found.is_some())
+        self.find(host, pid, then).map(|found| found.is_some() || is_hidden(pid))
     }
 
-    /// The same, with what is known of it.
+    /// The same, with what is known of it, which is nothing where /proc hides it.
     pub fn find(&self, host: &str, pid: u32, then: Option<Duration>) -> Option<Option<Process>> {
         if !host.is_empty() && host != self.host {
             return None;
@@ -125,7 +145,8 @@ impl Here {
         // One that started later has got the number of one that is gone.
         let began = |found: &Process| self.host_started + ticks(found.started_ticks);
         let is_it = |found: &Process| found.is_alive() && then.is_none_or(|then| began(found) <= then + ACCURACY);
-        Some(find(pid).filter(is_it))
+        let with_queue = |found: Process| Process { queued: queued(pid), ..found };
+        Some(find(pid).filter(is_it).map(with_queue))
     }
 }
 
@@ -150,7 +171,7 @@ mod tests {
         for name in ["a.out", "a) R (b", "spaces and )"] {
             let found = parse(&format!("12 ({name}) {rest}"));
             let state = State::Sleeping;
-            assert_eq!(found, Some(Process { state, ran_ticks: 11 + 12, started_ticks: 4711 }), "{name}");
+            assert_eq!(found, Some(Process { state, ran_ticks: 11 + 12, started_ticks: 4711, queued: None }), "{name}");
         }
         let of = |letter: &str| parse(&format!("12 (x) {}", rest.replace('S', letter))).unwrap();
         assert_eq!(["R", "T", "t"].map(|letter| of(letter).state), [State::Runnable, State::Stopped, State::Stopped]);

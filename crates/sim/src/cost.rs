@@ -26,8 +26,8 @@ pub struct Cost {
     pub retrieve_far_packet: Time,
     /// Peers whose data, and all that belongs to it, is near at hand.
     pub near_peers: u32,
-    /// What taking a packet out costs in addition for each packet in the mailbox: P §7.4.1 suspects that a mailbox is
-    /// slower the further its ends lie apart.
+    /// In addition, for each packet in the mailbox when one is taken out: P §7.4.1 suspects that a mailbox is slower
+    /// the further its ends lie apart.
     pub retrieve_waiting: Time,
     /// A message that has arrived whole is handed to the program.
     pub complete_message: Time,

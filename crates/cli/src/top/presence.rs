@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::culprit::{Doing, Presence};
-use crate::process::State;
+use crate::process::{Process, State, ticks};
 use crate::top::look::Seen;
 
 /// A process that has used a processor for so many ticks has had time to write its page, if it was in its MPI.
@@ -35,6 +35,8 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Dura
         Some(away) if !has_moved && away > patience => match doing(seen, before) {
             // It has had no chance to show that it is there.
             Doing::Queues if is_current => (Presence::Here, Doing::Queues),
+            // It got some, and waited for more.
+            Doing::Computes if is_starved(seen, before) => (Presence::Away(away), Doing::Queues),
             doing => (Presence::Away(away), doing),
         },
         // It went on after it had written, nobody knows for how long. What was open then need not be now.
@@ -47,6 +49,19 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Dura
         }
         _ => (Presence::Here, Doing::Unknown),
     }
+}
+
+/// A process gets no CPU that has waited for one this many times as long as it had one.
+const STARVED_FROM: u32 = 3;
+
+/// Whether a process has had less than a quarter of the processor's time that it would have used since the look before.
+pub(super) fn is_starved(seen: &Seen, before: Option<&Seen>) -> bool {
+    let since = |of: fn(&Process) -> Option<Duration>| {
+        let (now, before) = (of(&seen.process?)?, of(&before?.process?)?);
+        Some(now.saturating_sub(before))
+    };
+    let ran = since(|process| Some(ticks(process.ran_ticks)));
+    since(|process| process.queued).zip(ran).is_some_and(|(queued, ran)| queued > ran * STARVED_FROM)
 }
 
 /// What a process does, by its state and how long it has run since the look before.

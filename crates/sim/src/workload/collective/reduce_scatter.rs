@@ -27,7 +27,7 @@ const SEGMENT: u64 = 1024;
 
 /// `into` of member i, of `counts[i]` bytes, becomes its part of the sum of everybody's `out`, in which the parts lie
 /// behind each other: up a binomial tree in segments to the first member, which sends each of the others its part, if
-/// it has one. So does Open MPI 1.6 where a count is zero (`coll_tuned_decision_fixed.c`). Members without a part wait
+/// it has one. Open MPI 1.6 does so where a count is zero (`coll_tuned_decision_fixed.c`). Members without a part wait
 /// for nothing that comes down, so they run ahead.
 pub async fn reduce_then_scatterv(group: &Communicator, out: Part, into: Part, counts: &[u64]) {
     let sum = group.task().allocate(out.length);
