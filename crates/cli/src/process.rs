@@ -15,6 +15,9 @@ pub struct Process {
     pub ran_ticks: u64,
     /// When it started, in ticks since the host did. With its number, this names a process for good.
     pub started_ticks: u64,
+    /// How long its first thread has waited for a processor in all, up to when it got one last. `None`: not asked for,
+    /// or the system does not tell (without `CONFIG_SCHED_INFO`, or where /proc hides other users' processes).
+    pub queued: Option<Duration>,
 }
 
 /// What the first thread of a process does.
@@ -75,7 +78,14 @@ fn parse(stat: &str) -> Option<Process> {
         "R" => State::Runnable,
         _ => State::Sleeping,
     };
-    Some(Process { state, ran_ticks: user.saturating_add(system), started_ticks })
+    Some(Process { state, ran_ticks: user.saturating_add(system), started_ticks, queued: None })
+}
+
+/// How long the first thread of a process has waited for a processor in all. All users may read it.
+fn queued(pid: u32) -> Option<Duration> {
+    // Time with a processor, time in the queue for one, in nanoseconds; how often it has got one.
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    Some(Duration::from_nanos(text.split_ascii_whitespace().nth(1)?.parse().ok()?))
 }
 
 /// When this host started, since the epoch by our clock, which does not jump. (What /proc/stat says of it does.)
@@ -125,7 +135,8 @@ impl Here {
         // One that started later has got the number of one that is gone.
         let began = |found: &Process| self.host_started + ticks(found.started_ticks);
         let is_it = |found: &Process| found.is_alive() && then.is_none_or(|then| began(found) <= then + ACCURACY);
-        Some(find(pid).filter(is_it))
+        let with_queue = |found: Process| Process { queued: queued(pid), ..found };
+        Some(find(pid).filter(is_it).map(with_queue))
     }
 }
 
@@ -150,7 +161,7 @@ mod tests {
         for name in ["a.out", "a) R (b", "spaces and )"] {
             let found = parse(&format!("12 ({name}) {rest}"));
             let state = State::Sleeping;
-            assert_eq!(found, Some(Process { state, ran_ticks: 11 + 12, started_ticks: 4711 }), "{name}");
+            assert_eq!(found, Some(Process { state, ran_ticks: 11 + 12, started_ticks: 4711, queued: None }), "{name}");
         }
         let of = |letter: &str| parse(&format!("12 (x) {}", rest.replace('S', letter))).unwrap();
         assert_eq!(["R", "T", "t"].map(|letter| of(letter).state), [State::Runnable, State::Stopped, State::Stopped]);

@@ -13,7 +13,7 @@ mod tests;
 mod words;
 
 pub use chains::find;
-pub use words::{age, and_more, ranks, sentence};
+pub use words::{age, and_more, cause_word, ranks, sentence};
 
 use std::time::Duration;
 use tidegate_message::WaitCause;
@@ -74,7 +74,7 @@ impl Doing {
         match self {
             Doing::Unknown => "",
             Doing::Computes => " and computes",
-            Doing::Queues => " and gets no processor",
+            Doing::Queues => " and gets no CPU",
             Doing::Sleeps => " and sleeps",
             Doing::Stopped => " and is stopped",
         }
@@ -187,6 +187,16 @@ pub struct Root {
     pub longest: Option<Duration>,
     /// The largest part of the time that one waited for it.
     pub share: f64,
+}
+
+impl Root {
+    /// The rank that the sentence is about, by its place; `None`: it blames none of a circle.
+    pub fn blamed(&self, job: &Waits) -> Option<usize> {
+        match &self.end {
+            End::Rank(rank) | End::Unsent { rank, .. } => Some(*rank),
+            End::Circle { odd, .. } => odd.map(|wait| job.waits[wait].waiter),
+        }
+    }
 }
 
 /// What was found: who holds up most comes first.

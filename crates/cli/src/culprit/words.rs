@@ -20,6 +20,18 @@ pub fn age(time: Duration) -> String {
     }
 }
 
+/// The word for a cause that stands in a table; the sentence has the same one.
+pub fn cause_word(cause: WaitCause) -> &'static str {
+    match cause {
+        WaitCause::Credits => "credits",
+        WaitCause::Mailbox => "mailbox",
+        WaitCause::Window => "memory",
+        WaitCause::Buffer => "buffers",
+        WaitCause::Pull => "pull",
+        WaitCause::Message | WaitCause::AnyMessage => "message",
+    }
+}
+
 /// Who holds up whom most, in words.
 pub fn sentence(job: &Waits, finding: &Finding) -> String {
     let Some(root) = finding.roots.first() else { return "no rank holds up another one".to_owned() };
@@ -104,7 +116,7 @@ fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Op
             WaitCause::Mailbox => "room in mailboxes",
             WaitCause::Window => "room in receive memory",
             WaitCause::Buffer => "posted buffers",
-            WaitCause::Pull => "long messages to be received",
+            WaitCause::Pull => "long messages to be pulled",
         };
         let all = ranks(members.len());
         let more = root.holds_up.saturating_sub(members.len());

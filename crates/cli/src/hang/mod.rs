@@ -1,7 +1,7 @@
 //! A job that hangs names itself: `tidegate run --hang-after SECONDS` and `--hang-exit`.
 //!
 //! * [`quiet`]: for how long no message has moved, and when that is said: pure, time is an argument;
-//! * [`polling`]: whether a process has polled in its MPI all the time, from two looks at it: pure;
+//! * [`polling`]: whether a process has polled in its MPI all the time, from what it did between looks: pure;
 //! * [`verdict`]: from the waits of a job to the line, and to whether nothing can move any more: pure;
 //! * [`watching`]: the thread of `tidegate run` that looks at the counter pages and asks the others.
 //!

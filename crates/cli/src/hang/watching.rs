@@ -13,12 +13,13 @@ use rustix::process::{Signal, getpid, kill_process};
 use tidegate_link::log::print_line;
 use tidegate_message::Counter;
 
-use super::polling::{PollHabit, Polling, Stretch, only_one_ran};
+use super::polling::{Polling, only_one_ran};
 use super::quiet::{QuietLook, QuietPeriod, QuietStep};
 use super::verdict::{HangVerdict, RankPolls, judge, quiet_time};
 use crate::arguments::HangOptions;
 use crate::failure::{self, Failure};
 use crate::process::{self, State, processor_time};
+use crate::top::habit::{PollHabit, stretch};
 use crate::top::look::{Identity, Launch, Look, Seen, look};
 use crate::top::waits::{by_identity, waits_as_of};
 
@@ -249,18 +250,6 @@ fn add_polling(polling: &mut HashMap<Identity, Polling>, before: &Look, now: &Lo
         let habit = stretch.map_or(PollHabit::Unclear, |stretch| stretch.habit());
         polling.entry(seen.identity()).or_default().add(habit, time);
     }
-}
-
-/// The time between two looks at a process of this host.
-fn stretch(before: &Seen, now: &Seen, lasted: Duration) -> Option<Stretch> {
-    let (earlier, process) = (before.process?, now.process?);
-    Some(Stretch {
-        lasted,
-        ran: process::ticks(process.ran_ticks.saturating_sub(earlier.ran_ticks)),
-        accuracy: process::ticks(1),
-        yields: now.get(Counter::Yields).saturating_sub(before.get(Counter::Yields)),
-        state: process.state,
-    })
 }
 
 /// Whether all ranks of a launch are seen, those that have left included, and run on this host.

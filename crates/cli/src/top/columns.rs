@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_message::{Unit, WaitCause};
 
-use crate::culprit::{Doing, Presence, age};
+use crate::culprit::{Presence, age, cause_word};
 use crate::report::units::human;
 use crate::top::view::{JobView, Rates, Row};
 
@@ -23,33 +23,54 @@ pub struct Column {
     value: fn(&Row) -> f64,
 }
 
-/// By which column a table is sorted at first.
+/// The column of the ranks' names, which is always shown.
 pub const RANK: usize = 0;
 /// The column of the part of the time that a rank waits.
 pub const WAITS: usize = 5;
 
+/// How the rows of a table are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Those that are to blame come first, then all others by rank.
+    Blame,
+    /// By the cells of a column.
+    By {
+        /// The place of the column.
+        column: usize,
+        /// Whether the largest comes first.
+        is_reversed: bool,
+    },
+}
+
+impl Order {
+    /// The column that has to be shown for it.
+    pub fn column(self) -> usize {
+        match self {
+            Order::Blame => RANK,
+            Order::By { column, .. } => column,
+        }
+    }
+}
+
 /// All columns, those first that a narrow terminal shows: the first ten fit 80 characters.
-pub static COLUMNS: [Column; 20] = [
+pub static COLUMNS: [Column; 22] = [
     column(
         "rank",
         6,
-        "its rank, else p and its process id",
-        |_, row| short_name(row),
+        "its rank, else p and its process id; ! behind it: it holds up others, as the line on top says",
+        |_, row| marked_name(row),
         |row| row.rank.map_or(1e12 + f64::from(row.pid), f64::from),
     )
     .left(),
     column(
         "state",
         10,
-        "runs; away: not seen in MPI for so long; no CPU: it gets no processor; stopped: by a signal or debugger; left: it \
-         left MPI; gone: it was killed; ?: the next look tells",
-        |_, row| state(row),
-        |row| match row.presence {
-            Presence::Here | Presence::WentOn => 0.0,
-            Presence::Away(time) => time.as_secs_f64(),
-            Presence::Ended => 1e12,
-            Presence::Gone => 1e13,
-        },
+        "what it does most of the time: waits (in MPI), computes (outside of MPI, or calls it rarely), no CPU (would run, \
+         others have the processors), sleeps (no message would wake it), stopped (by a signal or debugger), runs (its \
+         messages move), away (outside of MPI, on another host), left (MPI, in order), gone (its process is), ? (the next \
+         look may tell)",
+        |_, row| row.state.word().to_owned(),
+        |row| f64::from(row.state as u8),
     )
     .left(),
     column(
@@ -90,8 +111,9 @@ pub static COLUMNS: [Column; 20] = [
     column(
         "why",
         7,
-        "what its sends wait for: credits, room in a mailbox, a window (receive memory), a buffer, a pull; or a message",
-        |_, row| row.wait.as_ref().map_or_else(String::new, |wait| wait.cause.name().to_owned()),
+        "what it waits for there: credits; room in its mailbox or receive memory; posted buffers; that it pulls a long \
+         message; or a message of it",
+        |_, row| row.wait.as_ref().map_or_else(String::new, |wait| cause_word(wait.cause).to_owned()),
         |row| {
             let place = row.wait.as_ref().and_then(|wait| WaitCause::ALL.iter().position(|cause| *cause == wait.cause));
             place.map_or(-1.0, |place| place as f64)
@@ -118,6 +140,20 @@ pub static COLUMNS: [Column; 20] = [
         "how many ranks wait for it directly",
         |_, row| zero_is_empty(row.awaited_by as u64),
         |row| row.awaited_by as f64,
+    ),
+    column(
+        "away",
+        8,
+        "how long it has not called MPI",
+        |_, row| away(row).map_or_else(String::new, short_age),
+        |row| away(row).map_or(-1.0, |time| time.as_secs_f64()),
+    ),
+    column(
+        "queued",
+        6,
+        "part of the time that it would have run and had no CPU (its first thread, on this host)",
+        |_, row| row.queued.map_or_else(String::new, percent),
+        |row| row.queued.unwrap_or(-1.0),
     ),
     column(
         "refused/s",
@@ -226,10 +262,19 @@ pub fn fit(width: usize, place: usize) -> Vec<usize> {
     shown
 }
 
-/// The places of the rows to show, in order. `filter`: a text that one of the cells must have, whatever its case.
-pub fn arrange(view: &JobView, column: usize, is_reversed: bool, filter: &str) -> Vec<usize> {
-    let wanted = filter.to_lowercase();
-    let mut places: Vec<usize> = (0..view.rows.len()).filter(|place| has(view, &view.rows[*place], &wanted)).collect();
+/// The places of the rows to show, in order. `filter`: the name of a rank, which then is the only one shown; or a text
+/// that one of the cells must have, whatever its case.
+pub fn arrange(view: &JobView, order: Order, filter: &str) -> Vec<usize> {
+    let wanted = filter.trim().to_lowercase();
+    let is_name = |row: &Row| row.name == wanted;
+    let has_name = view.rows.iter().any(is_name);
+    let is_shown = |row: &Row| if has_name { is_name(row) } else { has(view, row, &wanted) };
+    let mut places: Vec<usize> = (0..view.rows.len()).filter(|place| is_shown(&view.rows[*place])).collect();
+    let Order::By { column, is_reversed } = order else {
+        // Rows are in order of rank.
+        places.sort_by_key(|place| view.rows[*place].blame.unwrap_or(usize::MAX));
+        return places;
+    };
     let compare = |one: &Row, other: &Row| -> Ordering {
         // Among equals and hosts the texts decide, which are equal for numbers.
         let order = (COLUMNS[column].value)(one).total_cmp(&(COLUMNS[column].value)(other));
@@ -247,20 +292,30 @@ fn has(view: &JobView, row: &Row, wanted: &str) -> bool {
     wanted.is_empty() || has(&row.name) || COLUMNS.iter().any(|column| has(&column.cell(view, row)))
 }
 
-fn short_name(row: &Row) -> String {
-    row.rank.map_or_else(|| format!("p{}", row.pid), |rank| rank.to_string())
+/// The mark of a rank that is to blame: no colour is needed to see it.
+pub const MARK: char = '!';
+
+/// The name of a rank with the mark, which is never cut.
+fn marked_name(row: &Row) -> String {
+    let name = short_name(row);
+    let room = COLUMNS[RANK].width;
+    match (row.blame, name.chars().count()) {
+        (None, _) => name,
+        (Some(_), length) if length + 2 <= room => format!("{name} {MARK}"),
+        (Some(_), length) if length < room => format!("{name}{MARK}"),
+        (Some(_), _) => name.chars().take(room - 2).chain(['…', MARK]).collect(),
+    }
 }
 
-fn state(row: &Row) -> String {
+fn away(row: &Row) -> Option<Duration> {
     match row.presence {
-        Presence::Here | Presence::Away(_) if row.doing == Doing::Queues => "no CPU".to_owned(),
-        Presence::Away(_) if row.doing == Doing::Stopped => "stopped".to_owned(),
-        Presence::Here => "runs".to_owned(),
-        Presence::WentOn => "?".to_owned(),
-        Presence::Away(time) => format!("away {}", short_age(time)),
-        Presence::Ended => "left".to_owned(),
-        Presence::Gone => "gone".to_owned(),
+        Presence::Away(time) => Some(time),
+        _ => None,
     }
+}
+
+fn short_name(row: &Row) -> String {
+    row.rank.map_or_else(|| format!("p{}", row.pid), |rank| rank.to_string())
 }
 
 /// An age of at most nine characters.
@@ -320,6 +375,12 @@ mod tests {
     use super::*;
     use crate::top::view::tests::example;
 
+    const WHY: usize = 7;
+
+    fn by(column: usize, is_reversed: bool) -> Order {
+        Order::By { column, is_reversed }
+    }
+
     fn titles(columns: &[usize]) -> Vec<&'static str> {
         columns.iter().map(|column| COLUMNS[*column].title).collect()
     }
@@ -348,46 +409,66 @@ mod tests {
     fn rows_sort_by_any_column_and_both_ways() {
         let view = example(4);
         for (place, column) in COLUMNS.iter().enumerate() {
-            let mut both = [arrange(&view, place, false, ""), arrange(&view, place, true, "")];
+            let mut both = [false, true].map(|is_reversed| arrange(&view, by(place, is_reversed), ""));
             both.iter_mut().for_each(|places| places.sort_unstable());
             assert_eq!(both, [vec![0, 1, 2, 3], vec![0, 1, 2, 3]], "{}", column.title);
         }
-        assert_eq!(arrange(&view, RANK, true, ""), [3, 2, 1, 0]);
-        assert_eq!(arrange(&view, WAITS, true, "")[2..], [1, 3], "those that do not wait come last, in order");
+        assert_eq!(arrange(&view, by(RANK, true), ""), [3, 2, 1, 0]);
+        assert_eq!(arrange(&view, by(WAITS, true), "")[2..], [1, 3], "those that do not wait come last, in order");
     }
 
     #[test]
-    fn a_filter_looks_at_all_cells() {
+    fn those_to_blame_come_first_and_are_marked_and_a_sort_by_rank_is_one() {
         let view = example(4);
-        assert_eq!(arrange(&view, RANK, false, "Credits"), [0, 2]);
-        assert_eq!(arrange(&view, RANK, false, "gone"), [3]);
-        assert_eq!(arrange(&view, RANK, false, "rank 2"), [2]);
-        assert_eq!(arrange(&view, RANK, false, "no such text"), [0_usize; 0]);
+        assert_eq!(arrange(&view, Order::Blame, ""), [1, 0, 2, 3]);
+        assert_eq!(arrange(&view, by(RANK, false), ""), [0, 1, 2, 3]);
+        let cells: Vec<String> = view.rows.iter().map(|row| COLUMNS[RANK].cell(&view, row)).collect();
+        assert_eq!(cells, ["0", "1 !", "2", "3"]);
+        assert_eq!(arrange(&view, Order::Blame, "!"), [1]);
+        // The mark is never cut off.
+        for (rank, expected) in [(9_999, "9999 !"), (12_345, "12345!"), (1_234_567, "1234…!")] {
+            let mut view = example(4);
+            view.rows[1].rank = Some(rank);
+            assert_eq!(COLUMNS[RANK].cell(&view, &view.rows[1]), expected);
+        }
+    }
+
+    #[test]
+    fn a_filter_is_the_name_of_a_rank_or_looks_at_all_cells() {
+        let view = example(32);
+        let filtered = |filter: &str| arrange(&view, by(RANK, false), filter);
+        // Rank 2 has a receive of rank 0 open, and there are ranks 20 to 29.
+        assert_eq!((filtered("rank 2"), filtered(" Rank 0 ")), (vec![2], vec![0]));
+        assert_eq!(filtered("rank 3"), [3]);
+        assert_eq!(filtered("from rank 0"), [2]);
+        assert_eq!(filtered("Credits").len(), 30);
+        assert_eq!(filtered("gone"), [31]);
+        assert_eq!(filtered("no such text"), [0_usize; 0]);
+        assert_eq!(filtered("rank 99"), [0_usize; 0]);
+    }
+
+    #[test]
+    fn the_table_and_the_sentence_have_one_word_for_a_cause() {
+        for cause in WaitCause::ALL {
+            let mut view = example(4);
+            view.waits.waits.iter_mut().for_each(|wait| wait.cause = *cause);
+            let sentence = crate::culprit::sentence(&view.waits, &crate::culprit::find(&view.waits));
+            view.rows[0].wait.as_mut().unwrap().cause = *cause;
+            let cell = COLUMNS[WHY].cell(&view, &view.rows[0]);
+            assert!(sentence.contains(&cell) && cell.len() <= COLUMNS[WHY].width, "{cell}: {sentence}");
+        }
     }
 
     #[test]
     fn how_long_a_rank_is_away_fits_its_column() {
-        let column = &COLUMNS[1];
-        assert_eq!(column.title, "state");
+        let column = COLUMNS.iter().find(|column| column.title == "away").unwrap();
         for milliseconds in [0, 526, 9_949, 9_999, 10_000, 99_900, 100_000, 5_999_000, 6_000_000, 3_000_000_000] {
             let mut view = example(4);
             view.rows[0].presence = Presence::Away(Duration::from_millis(milliseconds));
             let cell = column.cell(&view, &view.rows[0]);
-            assert!(cell.chars().count() <= column.width, "{cell}");
+            assert!(cell.chars().count() <= column.width && !cell.is_empty(), "{cell}");
         }
-    }
-
-    #[test]
-    fn why_a_rank_is_away_is_told_where_it_is_known() {
-        let state = |presence, doing| {
-            let mut view = example(4);
-            (view.rows[0].presence, view.rows[0].doing) = (presence, doing);
-            COLUMNS[1].cell(&view, &view.rows[0])
-        };
-        let away = Presence::Away(Duration::from_secs(4));
-        assert_eq!(state(away, Doing::Computes), "away 4.0 s");
-        assert_eq!([state(away, Doing::Stopped), state(Presence::Here, Doing::Queues)], ["stopped", "no CPU"]);
-        assert_eq!(state(Presence::WentOn, Doing::Unknown), "?", "it may be in its MPI, or compute");
+        assert_eq!(column.cell(&example(4), &example(4).rows[0]), "");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::process;
 use crate::top::view::{JobView, Oldest, Row};
 
 /// Name and version of the schema of `tidegate top --once --json`.
-pub const TOP_SCHEMA: &str = "tidegate-top/1";
+pub const TOP_SCHEMA: &str = "tidegate-top/2";
 
 /// All jobs. `cost`: processor time of the last look.
 pub fn jobs(views: &[JobView], cost: Duration) -> Value {
@@ -83,12 +83,9 @@ fn root(view: &JobView, root: &Root) -> Value {
 }
 
 fn process_of(view: &JobView, row: &Row) -> Value {
-    let (state, away) = match row.presence {
-        Presence::Here => ("runs", None),
-        Presence::Away(time) => ("away", Some(time)),
-        Presence::WentOn => ("unknown", None),
-        Presence::Ended => ("left", None),
-        Presence::Gone => ("gone", None),
+    let away = match row.presence {
+        Presence::Away(time) => Some(time),
+        _ => None,
     };
     let counters: Map<String, Value> = Counter::ALL
         .iter()
@@ -116,8 +113,10 @@ fn process_of(view: &JobView, row: &Row) -> Value {
         "pid": row.pid,
         "host": row.host,
         "program": row.program,
-        "state": state,
+        "state": row.state.name(),
+        "culprit": row.blame.is_some(),
         "away_s": seconds(away),
+        "queued_share": row.queued,
         "doing": row.doing.name(),
         "rates": rates,
         "waits": wait,
@@ -155,7 +154,10 @@ mod tests {
         assert_eq!(process["rates"]["messages_per_s"], 1000.0);
         assert_eq!(process["receives"]["oldest"]["age_s"], 11.0);
         assert_eq!(process["counters"].as_object().unwrap().len(), Counter::COUNT);
-        assert_eq!(job["processes"][3]["state"], "gone");
+        let of =
+            |field: &str| job["processes"].as_array().unwrap().iter().map(|row| row[field].clone()).collect::<Vec<_>>();
+        assert_eq!(of("state"), ["waits", "runs", "waits", "gone"]);
+        assert_eq!(of("culprit"), [false, true, false, false]);
         let ended = JobView { is_running: Some(true), has_ended: true, ..example(4) };
         assert_eq!(jobs(&[ended], Duration::ZERO)["jobs"][0]["is_running"], false, "it ended between two looks");
     }

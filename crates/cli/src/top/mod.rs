@@ -2,7 +2,7 @@
 //!
 //! * [`page`]: a page of counters as the other files use it;
 //! * [`look`]: the pages of a folder at one moment, by process;
-//! * [`presence`]: two looks into where a process is;
+//! * [`presence`]: two looks into where a process is; [`habit`]: into how it polls; [`state`]: into one word for both;
 //! * [`waits`]: two looks into who waits for whom; [`crate::culprit`] says who is to blame;
 //! * [`view`]: two looks into all that is shown of a job;
 //! * [`watch`]: looks again and again;
@@ -15,11 +15,13 @@ use tidegate_link::EndpointStats;
 use crate::culprit;
 
 pub mod columns;
+pub mod habit;
 pub mod json;
 pub mod look;
 pub mod page;
 pub mod presence;
 pub mod screen;
+pub mod state;
 pub mod text;
 pub mod view;
 pub mod waits;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::culprit::{Doing, Presence};
-use crate::process::State;
+use crate::process::{State, ticks};
 use crate::top::look::Seen;
 
 /// A process that has used a processor for so many ticks has had time to write its page, if it was in its MPI.
@@ -35,6 +35,8 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Dura
         Some(away) if !has_moved && away > patience => match doing(seen, before) {
             // It has had no chance to show that it is there.
             Doing::Queues if is_current => (Presence::Here, Doing::Queues),
+            // It got some, and waited for more.
+            Doing::Computes if is_starved(seen, before) => (Presence::Away(away), Doing::Queues),
             doing => (Presence::Away(away), doing),
         },
         // It went on after it had written, nobody knows for how long. What was open then need not be now.
@@ -47,6 +49,15 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Dura
         }
         _ => (Presence::Here, Doing::Unknown),
     }
+}
+
+/// Whether a process has waited longer for processors than it has had them, since the look before.
+fn is_starved(seen: &Seen, before: Option<&Seen>) -> bool {
+    let of = |seen: &Seen| seen.process?.queued;
+    let queued = of(seen).zip(before.and_then(of)).map(|(now, before)| now.saturating_sub(before));
+    let ran = |seen: &Seen| seen.process.map_or(0, |process| process.ran_ticks);
+    let ran = before.map_or(0, |before| ran(seen).saturating_sub(ran(before)));
+    queued.is_some_and(|queued| queued > ticks(ran))
 }
 
 /// What a process does, by its state and how long it has run since the look before.

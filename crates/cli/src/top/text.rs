@@ -5,12 +5,12 @@ use std::fmt::Write;
 use tidegate_message::Unit;
 
 use crate::culprit::age;
-use crate::top::columns::{COLUMNS, RANK, WAITS, arrange, fit, per_second};
+use crate::top::columns::{COLUMNS, Order, RANK, WAITS, arrange, fit, per_second};
 use crate::top::view::JobView;
 
 /// The width of the text.
 const WIDTH: usize = 80;
-/// Of a larger job, so many ranks are shown: those that wait most.
+/// Of a larger job, so many ranks are shown: those that hold up others, and those that wait most.
 const RANKS_MOST: usize = 40;
 
 /// All jobs.
@@ -82,9 +82,10 @@ fn job(view: &JobView) -> String {
     let line = |cells: Vec<String>| cells.join(" ").trim_end().to_owned() + "\n";
     text += "\n";
     text += &line(columns.iter().map(|column| COLUMNS[*column].fill(COLUMNS[*column].title)).collect());
-    let mut places = arrange(view, RANK, false, "");
+    let mut places = arrange(view, Order::Blame, "");
     if places.len() > RANKS_MOST {
-        places = arrange(view, WAITS, true, "");
+        places = arrange(view, Order::By { column: WAITS, is_reversed: true }, "");
+        places.sort_by_key(|place| view.rows[*place].blame.unwrap_or(usize::MAX));
         places.truncate(RANKS_MOST);
     }
     for row in places.iter().map(|place| &view.rows[*place]) {
@@ -94,6 +95,29 @@ fn job(view: &JobView) -> String {
         let _ = writeln!(text, "  and {} more, which wait less: --once --json has all", view.rows.len() - places.len());
     }
     text
+}
+
+/// A text in lines of at most `width` characters, broken between words; a word that is longer than a line is broken,
+/// too.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let letters: Vec<char> = word.chars().collect();
+        match lines.last_mut() {
+            Some(line) if used + 1 + letters.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+                used += 1 + letters.len();
+            }
+            _ => {
+                lines.extend(letters.chunks(width).map(|part| part.iter().collect()));
+                used = (letters.len() - 1) % width + 1;
+            }
+        }
+    }
+    lines
 }
 
 /// Lines of at most [`WIDTH`] characters, the following ones behind `indent`. A word that is longer stays whole.
@@ -133,20 +157,21 @@ job 4711, 3 of 4 ranks: a.out
   rank 1 holds up 2 ranks, up to 90 % of the time: they wait for its credits
 
 rank   state        msg/s   sent/s   recv/s waits    for why       longest  mem
-0      runs         1,000 1.00 MiB      0 B  90 %      1 credits    100 ms 50 %
-1      runs         1,000 1.00 MiB      0 B                                50 %
-2      runs         1,000 1.00 MiB      0 B  90 %      1 credits    100 ms 50 %
+1 !    runs         1,000 1.00 MiB      0 B                                50 %
+0      waits        1,000 1.00 MiB      0 B  90 %      1 credits    100 ms 50 %
+2      waits        1,000 1.00 MiB      0 B  90 %      1 credits    100 ms 50 %
 3      gone         1,000 1.00 MiB      0 B                                50 %
 ";
         assert_eq!(jobs(&[example(4)]), expected);
     }
 
     #[test]
-    fn a_large_job_shows_those_who_wait_most() {
+    fn a_large_job_shows_those_to_blame_and_those_that_wait_most() {
         let text = jobs(&[example(1024)]);
+        assert!(text.contains("\n1 !    runs"), "{text}");
         assert!(text.ends_with("  and 984 more, which wait less: --once --json has all\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-        assert_eq!(text.lines().filter(|line| line.contains("90 %      1 credits")).count(), RANKS_MOST);
+        assert_eq!(text.lines().filter(|line| line.contains("90 %      1 credits")).count(), RANKS_MOST - 1);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tidegate_message::Counter;
 
-use crate::culprit::{self, Doing, Finding, Presence, Wait, Waits};
+use crate::culprit::{self, Doing, Finding, Presence, Wait, Waits, cause_word};
 use crate::jobs::FoundJob;
 use crate::top::look::{Look, Seen};
 use crate::top::page::{Page, tag_in_words};
+use crate::top::state::{Between, State};
 use crate::top::waits::{self, by_identity, places};
 use tidegate_link::plain;
 use tidegate_message::WaitCause;
@@ -69,6 +70,12 @@ pub struct Row {
     pub presence: Presence,
     /// What it does meanwhile.
     pub doing: Doing,
+    /// Its state most of the time, in one word.
+    pub state: State,
+    /// Which part of the time it would have run and had no processor, if its system tells.
+    pub queued: Option<f64>,
+    /// Its place among those that are to blame, as the sentence counts them: 0 is the one that it names.
+    pub blame: Option<usize>,
     /// Changes per second; `None` on a first look.
     pub rates: Option<Rates>,
     /// For whom it waits most.
@@ -166,12 +173,20 @@ impl JobView {
         let mut awaited_by = vec![0; now.processes.len()];
         let counts = |pair: &&(usize, usize, RowWait)| pair.2.share >= SHARE_LEAST;
         pairs(&waits).iter().filter(counts).for_each(|pair| awaited_by[pair.1] += 1);
-        let rows = now.processes.iter().enumerate().map(|(place, seen)| Row {
-            wait: strongest[place].clone(),
-            awaited_by: awaited_by[place],
-            presence: waits.members[place].presence,
-            doing: waits.members[place].doing,
-            ..maker.row(seen, earlier.get(&seen.identity()).copied())
+        let blamed: Vec<usize> = finding.roots.iter().filter_map(|root| root.blamed(&waits)).collect();
+        let rows = now.processes.iter().enumerate().map(|(place, seen)| {
+            let (before, member) = (earlier.get(&seen.identity()).copied(), &waits.members[place]);
+            let between = Between { before, now: seen, span: maker.span };
+            Row {
+                state: between.state(member, strongest[place].as_ref()),
+                queued: between.queued(),
+                blame: blamed.iter().position(|blamed| *blamed == place),
+                wait: strongest[place].clone(),
+                awaited_by: awaited_by[place],
+                presence: member.presence,
+                doing: member.doing,
+                ..maker.row(seen, before)
+            }
         });
         let rows: Vec<Row> = rows.collect();
         let started = told.and_then(|told| Duration::try_from_secs_f64(told.started_s).ok());
@@ -297,6 +312,9 @@ impl RowMaker<'_> {
             setup: page.setup.clone(),
             presence: Presence::Here,
             doing: Doing::Unknown,
+            state: State::Unknown,
+            queued: None,
+            blame: None,
             rates,
             wait: None,
             awaited_by: 0,
@@ -326,7 +344,7 @@ impl RowMaker<'_> {
     fn sends(&self, seen: &Seen) -> Vec<(String, Duration)> {
         let all = seen.pages.iter().flat_map(|page| &page.sends.0);
         oldest_first(all.map(|send| {
-            let waits = send.waits_for.map_or_else(String::new, |cause| format!(", waits: {}", cause.name()));
+            let waits = send.waits_for.map_or_else(String::new, |cause| format!(", waits: {}", cause_word(cause)));
             let to = self.name_of(send.to);
             (format!("{} to {to}, {} B{waits}", tag_in_words(self.mpi, send.tag, 0), send.bytes), send.age())
         }))

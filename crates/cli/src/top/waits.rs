@@ -348,7 +348,7 @@ pub(crate) mod tests {
             let at = |ran_ticks| {
                 let mut seen = receiving(0, Some(1), 5.0, 0);
                 (seen.pages[0].written, seen.pages[0].is_current) = (Some(seconds(8.0)), true);
-                seen.process = Some(Process { state, ran_ticks, started_ticks: 7 });
+                seen.process = Some(Process { state, ran_ticks, started_ticks: 7, queued: None });
                 seen
             };
             let before = look(10.0, vec![at(before), seen(1, &[])]);

@@ -9,9 +9,10 @@ use tidegate_message::{Counter, Unit};
 
 use super::Screen;
 use super::draw::draw_bar;
-use crate::culprit::{Doing, Presence, age};
+use crate::culprit::{Presence, age, cause_word};
 use crate::report::units::human;
 use crate::top::columns::{per_second, percent};
+use crate::top::state::State;
 use crate::top::view::{JobView, Row, RowWait, pairs};
 
 /// How many of those are named that wait for the rank, or for which it waits.
@@ -83,9 +84,10 @@ fn lines(screen: &Screen, view: &JobView, row: &Row) -> Vec<Line<'static>> {
 
 fn state(row: &Row) -> String {
     match row.presence {
-        Presence::Here if row.doing == Doing::Queues => "gets no processor".to_owned(),
-        Presence::Here => "runs".to_owned(),
-        Presence::Away(time) => format!("not seen in MPI for {}{}", age(time), row.doing.clause()),
+        Presence::Here if row.state == State::NoProcessor => "gets no CPU".to_owned(),
+        Presence::Here if row.state == State::Unknown => "in MPI".to_owned(),
+        Presence::Here => row.state.word().to_owned(),
+        Presence::Away(time) => format!("has not called MPI for {}{}", age(time), row.doing.clause()),
         Presence::WentOn => "has gone on since it was seen waiting in MPI: the next look tells where it is".to_owned(),
         Presence::Ended => "has left MPI".to_owned(),
         Presence::Gone => "is gone".to_owned(),
@@ -138,7 +140,7 @@ fn push_waits(
         lines.push(Line::from(vec![
             Span::raw(format!("  {:<12} ", view.rows[*place].name)),
             Span::styled(format!("{:>5}", percent(wait.share)), screen.colours.heat(wait.share)),
-            Span::raw(format!(" {}{open}", wait.cause.name())),
+            Span::raw(format!(" {}{open}", cause_word(wait.cause))),
         ]));
     }
     if waits.len() > NAMED {

@@ -8,7 +8,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 
 use super::{Screen, View, detail, help, jobs, matrix, ranks};
 use crate::culprit::age;
-use crate::top::text::{short_id, title, totals};
+use crate::top::text::{short_id, title, totals, wrapped};
 use crate::top::view::JobView;
 
 /// Less than this cannot show anything of use.
@@ -23,11 +23,12 @@ impl Screen {
             frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
             return;
         }
-        let said = self.finding_height(area);
-        let lines = [Constraint::Length(2), Constraint::Length(said), Constraint::Min(3), Constraint::Length(1)];
+        let parts = self.parts(area);
+        let lines = [parts.head, parts.finding.len() as u16].map(Constraint::Length);
+        let lines = [lines[0], lines[1], Constraint::Min(1), Constraint::Length(1)];
         let [head, finding, body, keys] = Layout::vertical(lines).areas(area);
         self.draw_head(frame, head);
-        self.draw_finding(frame, finding);
+        frame.render_widget(Paragraph::new(parts.finding), finding);
         self.page = body.height.saturating_sub(1).max(1).into();
         if self.has_help {
             help::draw(self, frame, body);
@@ -43,6 +44,7 @@ impl Screen {
         self.draw_keys(frame, keys);
     }
 
+    /// One line says which job it is, and a second one, where there is room, what it runs.
     fn draw_head(&self, frame: &mut Frame, area: Rect) {
         let [first, second] = Layout::vertical([Constraint::Length(1); 2]).areas(area);
         let clock = match self.cost {
@@ -53,11 +55,17 @@ impl Screen {
             Some(view) => format!(" tidegate top: {}", title(view, short_id(view))),
             None => format!(" tidegate top: {} on this host", many(self.views.len(), "job")),
         };
+        // The job comes first where there is no room for both.
+        let has_room = text.chars().count() + clock.len() <= usize::from(area.width) || area.width >= 80;
+        let clock = if has_room { clock } else { String::new() };
         let [left, right] =
             Layout::horizontal([Constraint::Min(1), Constraint::Length(clock.len() as u16)]).areas(first);
         let bar = Style::new().add_modifier(Modifier::REVERSED);
         frame.render_widget(Paragraph::new(text).style(bar), left);
         frame.render_widget(Paragraph::new(clock).style(bar), right);
+        if area.height < 2 {
+            return;
+        }
         let text = match self.current().filter(|_| self.view != View::Jobs) {
             Some(view) => [view.command.clone(), totals(view)].join("   "),
             None => String::new(),
@@ -70,34 +78,30 @@ impl Screen {
         age(self.interval.max(self.cost + crate::top::watch::pause(self.interval, self.cost)))
     }
 
-    /// Lines for the sentences above the view: as many as they need, as far as the view leaves them. Lists scroll, so a
-    /// quarter of the screen is theirs in any case.
-    fn finding_height(&self, area: Rect) -> u16 {
-        const USUAL: u16 = 2;
-        let room = area.height.saturating_sub(3);
-        let body = match self.view {
-            _ if self.has_help => return USUAL,
-            View::Jobs => 1 + 2 * self.views.len(),
-            View::Ranks => 1 + self.arranged().len(),
-            View::Detail | View::Matrix => room.into(),
+    /// The sentences above the view come first: they get as many lines as they need, and the view, which scrolls, what
+    /// is left, but for the least that it makes sense with. The line of the command goes before any of theirs does.
+    fn parts(&self, area: Rect) -> Parts {
+        let room = usize::from(area.height) - 1;
+        let least = match self.view {
+            // The list of jobs has their sentences.
+            View::Jobs => return Parts { head: if room > FEW { 2 } else { 1 }, finding: Vec::new() },
+            _ if self.has_help => return Parts { head: 1, finding: Vec::new() },
+            // The head of the table, and the rank that is to blame.
+            View::Ranks => 2,
+            View::Detail | View::Matrix => 3,
         };
-        let Some(view) = self.current() else { return USUAL };
-        let texts = [Some(&view.sentence), view.trouble.as_ref()];
-        let needed: usize = texts.into_iter().flatten().map(|text| line_count(text, area.width.into())).sum();
-        let free = usize::from(room).saturating_sub(body).max(usize::from(room / 4)).max(USUAL.into());
-        needed.clamp(USUAL.into(), free) as u16
+        let mut finding = self.finding(area.width.into());
+        let head = if finding.len() + least + 2 <= room { 2 } else { 1 };
+        shorten(&mut finding, room - head - least, area.width.into());
+        // A free line, or two, tells the sentence from the table.
+        let usual = if room > FEW { 2 } else { 1 };
+        finding.resize(finding.len().max(usual), Line::default());
+        Parts { head: head as u16, finding }
     }
 
-    fn draw_finding(&self, frame: &mut Frame, area: Rect) {
-        let Some(view) = self.current() else { return };
-        let style = if view.finding.roots.is_empty() { Style::new() } else { self.colours.alarm() };
-        let mut lines = Vec::new();
-        // Where nothing can be read, there is nothing to say but why.
-        if view.trouble.is_none() || !view.rows.is_empty() {
-            lines.push(Line::styled(view.sentence.clone(), style));
-        }
-        lines.extend(view.trouble.iter().map(|trouble| Line::styled(trouble.clone(), self.colours.alarm())));
-        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }), area);
+    /// The sentences of the job that is shown, in lines of this width.
+    fn finding(&self, width: usize) -> Vec<Line<'static>> {
+        self.current().map_or_else(Vec::new, |view| finding_lines(self, view, width, Style::new()))
     }
 
     fn draw_nothing(&self, frame: &mut Frame, area: Rect) {
@@ -119,7 +123,7 @@ impl Screen {
         }
         let keys: &[(&str, &str)] = match self.view {
             _ if self.is_typing => &[("Enter", "keep"), ("Esc", "show all")],
-            _ if self.has_help => &[("any key", "back"), ("q", "quit")],
+            _ if self.has_help => &[("↑↓ PgUp PgDn", "scroll"), ("other keys", "back"), ("q", "quit")],
             View::Jobs => &[("↑↓", "choose"), ("Enter", "ranks"), ("m", "matrix"), ("?", "help"), ("q", "quit")],
             View::Ranks => &[
                 ("Enter", "detail"),
@@ -136,7 +140,7 @@ impl Screen {
                 &[("↑↓←→", "scroll"), ("z", "groups or ranks"), ("m", "ranks"), ("?", "help"), ("q", "quit")]
             }
         };
-        for (key, what) in keys {
+        for (key, what) in fitting(keys, area.width.into()) {
             line.push_span(Span::styled(*key, self.colours.head()));
             line.push_span(Span::raw(format!(" {what}  ")));
         }
@@ -144,20 +148,56 @@ impl Screen {
     }
 }
 
-/// The lines that a text takes where it is broken between words.
-fn line_count(text: &str, width: usize) -> usize {
-    let (mut lines, mut used) = (1, 0);
-    for length in text.split_whitespace().map(|word| word.chars().count()) {
-        let with_space = if used == 0 { length } else { used + 1 + length };
-        if with_space <= width {
-            used = with_space;
-        } else {
-            // A word that is longer than a line is broken.
-            lines += if used == 0 { (length - 1) / width } else { 1 + (length - 1) / width };
-            used = (length - 1) % width + 1;
-        }
+/// Fewer lines than these have none to spare.
+const FEW: usize = 12;
+
+/// The parts above a view.
+struct Parts {
+    /// Lines of the head.
+    head: u16,
+    /// The sentences.
+    finding: Vec<Line<'static>>,
+}
+
+/// The sentence of a job, and what is wrong with the look at it, in lines of this width. `calm`: how to show that no
+/// rank holds up another one.
+pub(super) fn finding_lines(screen: &Screen, view: &JobView, width: usize, calm: Style) -> Vec<Line<'static>> {
+    let alarm = screen.colours.alarm();
+    let style = if view.finding.roots.is_empty() { calm } else { alarm };
+    // Where nothing can be read, there is nothing to say but why.
+    let sentence = Some((&view.sentence, style)).filter(|_| view.trouble.is_none() || !view.rows.is_empty());
+    let texts = sentence.into_iter().chain(view.trouble.iter().map(|trouble| (trouble, alarm)));
+    texts
+        .flat_map(|(text, style)| wrapped(text, width).into_iter().map(move |line| Line::styled(line, style)))
+        .collect()
+}
+
+/// Leaves out lines that have no room; the last one that is shown says so, within `width`.
+pub(super) fn shorten(lines: &mut Vec<Line<'static>>, room: usize, width: usize) {
+    if lines.len() <= room {
+        return;
     }
-    lines
+    lines.truncate(room.max(1));
+    if let Some(last) = lines.last_mut() {
+        let text: String = last.spans.iter().map(|span| span.content.as_ref()).collect();
+        let text = match text.rsplit_once(' ') {
+            _ if text.chars().count() + 2 <= width => format!("{text} …"),
+            Some((shorter, _)) => format!("{shorter} …"),
+            None => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        };
+        *last = Line::styled(text, last.style);
+    }
+}
+
+/// As many of the keys as fit: the last two, help and the end, in any case.
+fn fitting<'a>(keys: &'a [(&'a str, &'a str)], width: usize) -> Vec<&'a (&'a str, &'a str)> {
+    let length =
+        |keys: &[&(&str, &str)]| keys.iter().map(|(key, what)| key.chars().count() + what.len() + 3).sum::<usize>();
+    let mut kept: Vec<&(&str, &str)> = keys.iter().collect();
+    while kept.len() > 2 && length(&kept) > width + 2 {
+        kept.remove(kept.len() - 3);
+    }
+    kept
 }
 
 /// A number of things.

@@ -1,4 +1,4 @@
-//! The list of jobs: two lines each, what it does and who holds it up.
+//! The list of jobs: a line for each, and below it the sentence on what holds it up, in as many lines as there are.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -7,34 +7,68 @@ use ratatui::widgets::Paragraph;
 use tidegate_message::Unit;
 
 use super::Screen;
-use super::draw::{draw_bar, scrolled};
+use super::draw::{draw_bar, finding_lines, shorten};
 use crate::culprit::age;
 use crate::top::columns::per_second;
 use crate::top::text::short_id;
 use crate::top::view::JobView;
 
+/// Lines of a job where there is no room for all of its sentence.
 const LINES: usize = 2;
+const INDENT: usize = 2;
 
 pub(super) fn draw(screen: &mut Screen, frame: &mut Frame, area: Rect) {
-    let fit = usize::from(area.height.saturating_sub(1)) / LINES;
+    let height = usize::from(area.height.saturating_sub(1)).max(1);
     let chosen = screen.current().map(|view| view.id.clone());
     let place = screen.views.iter().position(|view| Some(&view.id) == chosen.as_ref()).unwrap_or(0);
-    screen.top = scrolled(screen.top, place, screen.views.len(), fit.max(1));
-    screen.page = fit.max(1);
+    let entries = entries(screen, place, usize::from(area.width.saturating_sub(1)), height);
+    screen.top = first_shown(&entries, screen.top, place, height);
+    screen.page = (height / LINES).max(1);
     let head = format!("{:<12} {:>9} {:>12} {:>8} {:>10}  command", "job", "ranks", "runs for", "msg/s", "sent/s");
+    let before: usize = entries[..screen.top].iter().map(Vec::len).sum();
+    let count: usize = entries.iter().map(Vec::len).sum();
     let mut lines = vec![Line::styled(head, screen.colours.head())];
-    for (number, view) in screen.views.iter().enumerate().skip(screen.top).take(fit.max(1)) {
-        let mut line = Line::raw(summary(view));
-        if number == place {
-            line = line.style(screen.colours.chosen());
-        }
-        lines.push(line);
-        let style = if view.finding.roots.is_empty() { screen.colours.faint() } else { screen.colours.alarm() };
-        lines.push(Line::from(vec![Span::raw("  "), Span::styled(view.sentence.clone(), style)]));
-    }
+    lines.extend(entries.into_iter().flatten().skip(before).take(height));
     frame.render_widget(Paragraph::new(lines), area);
     let bar = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    draw_bar(frame, bar, screen.top * LINES, screen.views.len() * LINES);
+    draw_bar(frame, bar, before, count);
+}
+
+/// The lines of each job. Where not all fit, the chosen one keeps all of its own.
+fn entries(screen: &Screen, chosen: usize, width: usize, height: usize) -> Vec<Vec<Line<'static>>> {
+    let of = |(number, view): (usize, &JobView)| {
+        let mut line = Line::raw(summary(view));
+        if number == chosen {
+            line = line.style(screen.colours.chosen());
+        }
+        let said = finding_lines(screen, view, width.saturating_sub(INDENT), screen.colours.faint());
+        (line, said)
+    };
+    let mut all: Vec<_> = screen.views.iter().enumerate().map(of).collect();
+    if all.iter().map(|(_, said)| 1 + said.len()).sum::<usize>() > height {
+        for (number, (_, said)) in all.iter_mut().enumerate() {
+            let most = if number == chosen { height } else { LINES };
+            shorten(said, most - 1, width.saturating_sub(INDENT));
+        }
+    }
+    let indented = |mut line: Line<'static>| {
+        line.spans.insert(0, Span::raw(" ".repeat(INDENT)));
+        line
+    };
+    all.into_iter().map(|(line, said)| std::iter::once(line).chain(said.into_iter().map(indented)).collect()).collect()
+}
+
+/// The first job to show, so that all lines of the chosen one are seen, and no line is left free below.
+fn first_shown(entries: &[Vec<Line>], top: usize, chosen: usize, height: usize) -> usize {
+    let lines = |first: usize, last: usize| entries[first..last].iter().map(Vec::len).sum::<usize>();
+    let mut top = top.min(chosen);
+    while top < chosen && lines(top, chosen + 1) > height {
+        top += 1;
+    }
+    while top > 0 && lines(top - 1, entries.len()) <= height {
+        top -= 1;
+    }
+    top
 }
 
 fn summary(view: &JobView) -> String {

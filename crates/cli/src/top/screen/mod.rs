@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::top::columns::{COLUMNS, RANK, arrange};
+use crate::top::columns::{COLUMNS, Order, RANK, arrange};
 use crate::top::view::{JobView, Row};
 use crate::top::watch::Update;
 
@@ -62,11 +62,12 @@ pub struct Screen {
     /// The chosen rank, by host and process, and its place in the list if it is gone from there.
     rank: Option<(String, u32)>,
     place: usize,
-    /// The column that sorts, and whether the largest comes first.
-    sort: (usize, bool),
+    order: Order,
     filter: String,
     is_typing: bool,
     has_help: bool,
+    /// The first line shown of the help.
+    help_top: usize,
     /// The first line shown of a list or a text, and the first column of the matrix.
     top: usize,
     left: usize,
@@ -89,10 +90,11 @@ impl Screen {
             job: None,
             rank: None,
             place: 0,
-            sort: (RANK, false),
+            order: Order::Blame,
             filter: String::new(),
             is_typing: false,
             has_help: false,
+            help_top: 0,
             top: 0,
             left: 0,
             is_single: false,
@@ -119,8 +121,7 @@ impl Screen {
 
     /// The places of the ranks in the list.
     fn arranged(&self) -> Vec<usize> {
-        let (column, is_reversed) = self.sort;
-        self.current().map_or_else(Vec::new, |view| arrange(view, column, is_reversed, &self.filter))
+        self.current().map_or_else(Vec::new, |view| arrange(view, self.order, &self.filter))
     }
 
     /// Where the chosen rank is in the list.
@@ -153,19 +154,16 @@ impl Screen {
             return Action::None;
         }
         if self.has_help {
-            self.has_help = false;
-            return if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None };
+            return self.handle_key_of_help(key.code);
+        }
+        if let Some(lines) = self.lines_of(key.code) {
+            self.go(lines);
+            return Action::None;
         }
         match key.code {
             KeyCode::Char('q') => return Action::Quit,
             KeyCode::Char(' ') => return Action::Look,
-            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.has_help = true,
-            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.go(1),
-            KeyCode::PageUp => self.go(-(self.page as isize)),
-            KeyCode::PageDown => self.go(self.page as isize),
-            KeyCode::Home | KeyCode::Char('g') => self.go(-(isize::MAX >> 1)),
-            KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX >> 1),
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => (self.has_help, self.help_top) = (true, 0),
             KeyCode::Enter => self.enter(),
             KeyCode::Esc | KeyCode::Backspace => self.leave(),
             KeyCode::Char('m') => self.switch_matrix(),
@@ -176,20 +174,41 @@ impl Screen {
         Action::None
     }
 
-    fn handle_key_of_ranks(&mut self, key: KeyCode) {
-        let (column, is_reversed) = self.sort;
-        match key {
-            KeyCode::Char('/') => self.is_typing = true,
-            // A new column begins with what most wish to see: the largest, but for names.
-            KeyCode::Char('>' | '.') | KeyCode::Right => self.sort_by((column + 1) % COLUMNS.len()),
-            KeyCode::Char('<' | ',') | KeyCode::Left => self.sort_by((column + COLUMNS.len() - 1) % COLUMNS.len()),
-            KeyCode::Char('r') => self.sort = (column, !is_reversed),
-            _ => {}
-        }
+    /// By how many lines a key moves, if it does.
+    fn lines_of(&self, key: KeyCode) -> Option<isize> {
+        Some(match key {
+            KeyCode::Up | KeyCode::Char('k') => -1,
+            KeyCode::Down | KeyCode::Char('j') => 1,
+            KeyCode::PageUp => -(self.page as isize),
+            KeyCode::PageDown => self.page as isize,
+            KeyCode::Home | KeyCode::Char('g') => -(isize::MAX >> 1),
+            KeyCode::End | KeyCode::Char('G') => isize::MAX >> 1,
+            _ => return None,
+        })
     }
 
-    fn sort_by(&mut self, column: usize) {
-        self.sort = (column, !COLUMNS[column].is_left);
+    /// Keys that scroll do; all others lead back.
+    fn handle_key_of_help(&mut self, key: KeyCode) -> Action {
+        match self.lines_of(key) {
+            Some(lines) => self.help_top = self.help_top.saturating_add_signed(lines),
+            None => self.has_help = false,
+        }
+        if key == KeyCode::Char('q') { Action::Quit } else { Action::None }
+    }
+
+    fn handle_key_of_ranks(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('>' | '.') | KeyCode::Right => self.order = next(self.order),
+            KeyCode::Char('<' | ',') | KeyCode::Left => self.order = previous(self.order),
+            KeyCode::Char('r') => {
+                self.order = match self.order {
+                    Order::Blame => Order::By { column: RANK, is_reversed: true },
+                    Order::By { column, is_reversed } => Order::By { column, is_reversed: !is_reversed },
+                }
+            }
+            _ => {}
+        }
     }
 
     fn handle_key_of_matrix(&mut self, key: KeyCode) {
@@ -269,4 +288,26 @@ impl Screen {
     fn show(&mut self, view: View) {
         (self.view, self.top, self.left) = (view, 0, 0);
     }
+}
+
+/// The order behind this one: those to blame first, then each column.
+fn next(order: Order) -> Order {
+    match order {
+        Order::Blame => by(RANK),
+        Order::By { column, .. } if column + 1 < COLUMNS.len() => by(column + 1),
+        Order::By { .. } => Order::Blame,
+    }
+}
+
+fn previous(order: Order) -> Order {
+    match order {
+        Order::Blame => by(COLUMNS.len() - 1),
+        Order::By { column: RANK, .. } => Order::Blame,
+        Order::By { column, .. } => by(column - 1),
+    }
+}
+
+/// A new column begins with what most wish to see: the largest, but for names.
+fn by(column: usize) -> Order {
+    Order::By { column, is_reversed: !COLUMNS[column].is_left }
 }

@@ -9,7 +9,7 @@ use ratatui::widgets::Paragraph;
 use super::Screen;
 use super::draw::{draw_bar, job_of, scrolled};
 use crate::culprit::Presence;
-use crate::top::columns::{COLUMNS, WAITS, fit};
+use crate::top::columns::{COLUMNS, MARK, Order, RANK, WAITS, fit};
 use crate::top::view::{JobView, Row};
 
 pub(super) fn draw(screen: &mut Screen, frame: &mut Frame, area: Rect) {
@@ -18,7 +18,7 @@ pub(super) fn draw(screen: &mut Screen, frame: &mut Frame, area: Rect) {
     let height = usize::from(area.height.saturating_sub(1)).max(1);
     screen.top = scrolled(screen.top, chosen, arranged.len(), height);
     // One column is left for the bar.
-    let columns = fit(usize::from(area.width.saturating_sub(1)), screen.sort.0);
+    let columns = fit(usize::from(area.width.saturating_sub(1)), screen.order.column());
     let view = job_of(screen);
     let mut lines = vec![head(screen, &columns)];
     if arranged.is_empty() {
@@ -40,27 +40,27 @@ pub(super) fn draw(screen: &mut Screen, frame: &mut Frame, area: Rect) {
 }
 
 fn head(screen: &Screen, columns: &[usize]) -> Line<'static> {
-    let (sorting, is_reversed) = screen.sort;
     let mut line = Line::default();
     for column in columns {
         let title = COLUMNS[*column].fill(COLUMNS[*column].title);
         let mut style = screen.colours.head();
-        if *column == sorting {
-            style = style.add_modifier(Modifier::REVERSED);
-        }
-        line.push_span(Span::styled(title, style));
-        let mark = match *column == sorting {
-            true if is_reversed => "▼",
-            true => "▲",
-            false => " ",
+        let mark = match screen.order {
+            Order::Blame if *column == RANK => MARK,
+            Order::By { column: sorting, is_reversed } if *column == sorting => {
+                style = style.add_modifier(Modifier::REVERSED);
+                if is_reversed { '▼' } else { '▲' }
+            }
+            _ => ' ',
         };
-        line.push_span(Span::styled(mark, screen.colours.head()));
+        line.push_span(Span::styled(title, style));
+        line.push_span(Span::styled(mark.to_string(), screen.colours.head()));
     }
     line
 }
 
 fn line(screen: &Screen, view: &JobView, row: &Row, columns: &[usize]) -> Line<'static> {
     let whole = match row.presence {
+        _ if row.blame.is_some() => screen.colours.alarm(),
         Presence::Gone => screen.colours.alarm(),
         Presence::Ended => screen.colours.faint(),
         _ => Style::new(),
