@@ -52,11 +52,12 @@ impl Screen {
             _ => String::new(),
         };
         let text = match self.current().filter(|_| self.view != View::Jobs) {
+            Some(view) if area.width < NARROW => format!(" {}", title(view, short_id(view))),
             Some(view) => format!(" tidegate top: {}", title(view, short_id(view))),
             None => format!(" tidegate top: {} on this host", many(self.views.len(), "job")),
         };
         // The job comes first where there is no room for both.
-        let has_room = text.chars().count() + clock.len() <= usize::from(area.width) || area.width >= 80;
+        let has_room = text.chars().count() + clock.len() <= usize::from(area.width) || area.width >= NARROW;
         let clock = if has_room { clock } else { String::new() };
         let [left, right] =
             Layout::horizontal([Constraint::Min(1), Constraint::Length(clock.len() as u16)]).areas(first);
@@ -148,6 +149,8 @@ impl Screen {
     }
 }
 
+/// Less than this has no room for more than the job in a line.
+const NARROW: u16 = 80;
 /// Fewer lines than these have none to spare.
 const FEW: usize = 12;
 

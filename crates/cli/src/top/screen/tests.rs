@@ -95,7 +95,7 @@ fn the_whole_sentence_stands_above_the_culprit_at_every_size() {
         assert!(lines[head + 1].starts_with("1 !    runs"), "{lines:?}");
         assert_eq!(lines.len() - head - 2, rows, "{width} x {height}\n{}", lines.join("\n"));
         assert!(lines.last().unwrap().ends_with("? help  q quit"), "{lines:?}");
-        assert!(lines[0].starts_with(" tidegate top: job 4711, 47 of 48 ranks"), "{lines:?}");
+        assert!(lines[0].contains(" job 4711, 47 of 48 ranks"), "{lines:?}");
     }
     // The matrix, and all of one rank, scroll too.
     for keys in [&[KeyCode::Enter][..], &[KeyCode::Char('m')]] {
