@@ -229,7 +229,7 @@ mod tests {
         let local = LockedFolder::new_in(place.path()).unwrap();
         let folder = StatsFolder { pages, local: Some(local) };
         folder.describe(&Description::of_this_process(&["mpiexec".into()], None));
-        let found = crate::jobs::running(&[place.path().to_owned()]);
+        let found = crate::jobs::running(&[place.path().to_owned()], &[]);
         assert_eq!(found.iter().map(|job| job.pages.as_path()).collect::<Vec<_>>(), [folder.path()]);
         assert!(folder.path().starts_with(shared.path()) && folder.path().join("job.json").exists());
     }

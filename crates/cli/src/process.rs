@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use rustix::time::{ClockId, clock_gettime};
 
 /// A process that exists.
@@ -43,6 +45,14 @@ impl Process {
 /// The process of this number, if there is one.
 pub fn find(pid: u32) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Whether there is a process of this number that /proc does not show, as of other users where it is mounted with
+/// `hidepid`.
+pub fn is_hidden(pid: u32) -> bool {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // No signal is sent: it is asked whether this user might send one.
+    find(pid).is_none() && number.is_some_and(|number| test_kill_process(number) == Err(Errno::PERM))
 }
 
 /// How long each thread of a process has used processors, in ticks, by the thread's number.
@@ -124,10 +134,10 @@ impl Here {
     /// Whether the process of this number exists that did something at `then`, since the epoch. `None`: it is on
     /// another host. (An empty name is that of this one.)
     pub fn exists(&self, host: &str, pid: u32, then: Option<Duration>) -> Option<bool> {
-        self.find(host, pid, then).map(|found| found.is_some())
+        self.find(host, pid, then).map(|found| found.is_some() || is_hidden(pid))
     }
 
-    /// The same, with what is known of it.
+    /// The same, with what is known of it, which is nothing where /proc hides it.
     pub fn find(&self, host: &str, pid: u32, then: Option<Duration>) -> Option<Option<Process>> {
         if !host.is_empty() && host != self.host {
             return None;

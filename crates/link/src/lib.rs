@@ -14,6 +14,7 @@
 //! | [`node_memory()`] | how much memory the processes of a node may use together |
 //! | [`LockWord`] | a lock that costs a load as long as one side has it to itself |
 //! | [`plain()`] | texts that others wrote, made safe to show where they are read |
+//! | [`user_name()`] | the names of users |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`], [`since_epoch`] | the clock |
 //! | [`log`] | where log lines go: the provider hands them to libfabric |
@@ -39,6 +40,7 @@ mod secret;
 pub mod shm;
 pub mod stats;
 pub mod trouble;
+mod user_name;
 
 pub use clock::{now, since_epoch};
 pub use container::Container;
@@ -55,3 +57,4 @@ pub use shm::{
     SEND_BUFFERS_MOST, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage, WaitChange, read_word, reclaim,
 };
 pub use stats::{Chosen, Chunk, EndpointStats, PostedBuffers, StatsConfig};
+pub use user_name::user_name;

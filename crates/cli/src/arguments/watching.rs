@@ -13,7 +13,9 @@ Exit code: 0; 2 wrong usage, no such job, or no terminal; 125 tidegate itself fa
 
 Examples:
   tidegate top                             (all jobs; ? explains keys and columns)
-  tidegate top 4711                        (the job whose `tidegate run` is process 4711)
+  tidegate top 4711                        (the job whose `tidegate run`, or one of whose ranks, is process 4711)
+  tidegate top --slurm 1234                (what job 1234 of Slurm runs on this host)
+  srun --overlap --pty --jobid=1234 tidegate top  (the same, on a host of that job)
   tidegate top /tmp/pages                  (a folder that FI_TIDEGATE_STATS_DIR named)
   tidegate top --once                      (one look as text)
   tidegate top --once --json --interval 2  (rates over two seconds, for programs)
@@ -28,9 +30,15 @@ Examples:
 /// Arguments of `tidegate top`.
 #[derive(Debug, Args)]
 pub struct TopArguments {
-    /// Jobs, by the process id of their `tidegate run`, or folders of counter pages [default: all jobs of this user]
+    /// Jobs, by the process id of their `tidegate run` or of one of their ranks, or folders of counter pages [default:
+    /// all jobs of this user, as root those of all users]
     #[arg(value_name = "JOB|DIR", value_hint = ValueHint::DirPath)]
     pub jobs: Vec<OsString>,
+
+    /// Only what a job of Slurm runs: 1234, a step of it, 1234.0, or a task of an array, 1234_7 [default: that of
+    /// SLURM_JOB_ID, if it runs anything here]
+    #[arg(long, value_name = "JOBID", value_parser = crate::jobs::slurm::word)]
+    pub slurm: Option<String>,
 
     /// Look twice, print what was seen, and end
     #[arg(long)]

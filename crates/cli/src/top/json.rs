@@ -41,6 +41,8 @@ fn job(view: &JobView) -> Value {
     });
     json!({
         "id": view.id,
+        "user": view.user,
+        "slurm_job": view.slurm.as_ref().map(|job| &job.id),
         "command": view.command,
         "mpi": view.mpi,
         "setup": view.setup,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidegate_link::{EndpointStats, since_epoch, stats};
 use tidegate_message::Counter;
 
-use crate::process::{Here, Process};
+use crate::process::{self, Here, Process};
 use crate::report::launches;
 use crate::top::page::Page;
 
@@ -135,7 +135,7 @@ pub fn look(folder: &Path) -> io::Result<Found> {
 fn by_launch(pages: Vec<EndpointStats>, at: Duration, here: &Here) -> Vec<Launch> {
     let find = |page: &EndpointStats| {
         let found = here.find(&page.host, page.pid, Some(page.started));
-        (found.map(|found| found.is_some()), found.flatten())
+        (found.map(|found| found.is_some() || process::is_hidden(page.pid)), found.flatten())
     };
     let launch = |mut pages: Vec<EndpointStats>| {
         let first = pages.first().map_or(0, |page| page.endpoint);

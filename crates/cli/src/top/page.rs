@@ -25,6 +25,8 @@ pub struct Page {
     pub host: String,
     /// The id of its MPI, if known.
     pub mpi: Option<String>,
+    /// What tells its launch from others, if known.
+    pub launch: Option<String>,
     /// Name of its program.
     pub program: String,
     /// How it was set up, in words.
@@ -83,6 +85,7 @@ impl From<EndpointStats> for Page {
             values,
             host: page.host,
             mpi: page.mpi,
+            launch: page.launch,
             program: page.program,
         }
     }
@@ -115,6 +118,7 @@ pub(crate) mod tests {
             job_size: Some(4),
             host: String::new(),
             mpi: None,
+            launch: None,
             program: "a.out".into(),
             setup: "dynamic, 64 slots per peer, bulk direct".into(),
             endpoint: 1000 + u64::from(rank),

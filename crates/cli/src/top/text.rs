@@ -26,10 +26,16 @@ pub fn short_id(view: &JobView) -> &str {
 /// What a job is, in one line. `id`: what to call it.
 pub fn title(view: &JobView, id: &str) -> String {
     let mut title = format!("job {id}");
+    if let Some(user) = &view.user {
+        let _ = write!(title, " of {user}");
+    }
     match view.is_running {
         _ if view.has_ended => title += ", ended",
         Some(false) => title += ", its `tidegate run` was killed",
         _ => {}
+    }
+    if let Some(slurm) = &view.slurm {
+        let _ = write!(title, ", Slurm {}", slurm.id);
     }
     if let Some(mpi) = &view.mpi {
         let _ = write!(title, ", {mpi}");

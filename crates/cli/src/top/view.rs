@@ -7,6 +7,7 @@ use tidegate_message::Counter;
 
 use crate::culprit::{self, Doing, Finding, Presence, Wait, Waits, cause_word};
 use crate::jobs::FoundJob;
+use crate::jobs::slurm::SlurmJob;
 use crate::top::look::{Look, Seen};
 use crate::top::page::{Page, tag_in_words};
 use crate::top::state::{Between, State};
@@ -19,6 +20,10 @@ use tidegate_message::WaitCause;
 pub struct JobView {
     /// What to call it, as the command line takes it.
     pub id: String,
+    /// The user that it belongs to, by name; `None`: this one.
+    pub user: Option<String>,
+    /// The job of Slurm that it is, if it is one.
+    pub slurm: Option<SlurmJob>,
     /// What it runs.
     pub command: String,
     /// The id of its MPI, if known.
@@ -198,6 +203,8 @@ impl JobView {
                 Some(told) => plain(&told.command.join(" ")),
                 None => first.map_or_else(String::new, |page| page.program.clone()),
             },
+            user: None,
+            slurm: None,
             setup: first.map_or_else(String::new, |page| page.setup.clone()),
             host: told.map_or_else(String::new, |told| told.host.clone()),
             is_running: told.and_then(|told| told.is_running()),
@@ -385,16 +392,15 @@ fn memory(seen: &Seen) -> Memory {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::jobs::Description;
     use crate::top::look::tests::seen;
     use crate::top::page::tests::open_receive;
     use crate::top::waits::tests::FIRST;
-    use std::path::PathBuf;
+    use std::path::Path;
     use tidegate_link::stats::{PeerWait, WaitCause};
 
     /// A job without a description.
     pub fn found() -> FoundJob {
-        FoundJob { id: "4711".into(), pages: PathBuf::from("/nowhere"), description: None }
+        FoundJob::of_pages("4711", Path::new("/nowhere"))
     }
 
     /// A job of so many ranks during one second: rank 1 holds up all others, rank 2 waits for a tag, each rank has sent

@@ -15,9 +15,11 @@ use std::time::Duration;
 use tidegate_link::since_epoch;
 
 use crate::failure::Failure;
-use crate::jobs::{self, FoundJob};
+use crate::jobs::processes::{Teller, tellers};
+use crate::jobs::slurm::SlurmJob;
+use crate::jobs::{self, Description, FoundJob, user_name};
 use crate::process::processor_time;
-use crate::top::look::{Found, Launch, Look, look};
+use crate::top::look::{Found, Launch, Look, Seen, look};
 use crate::top::view::JobView;
 
 /// A look takes at most one part in so many of the time.
@@ -27,6 +29,20 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(250);
 /// A job that has ended is still shown for so long.
 const SHOWN_AFTER_END: Duration = Duration::from_secs(300);
 
+/// Environments are read again after this time: there may be thousands of processes.
+const TELLERS_EVERY: Duration = Duration::from_secs(5);
+
+/// Which jobs to look at.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Those that these words of the command line name; empty: all that this user may see.
+    pub words: Vec<OsString>,
+    /// Of these, those of a job of Slurm.
+    pub slurm: Option<String>,
+    /// The job of Slurm in which this process is itself: if it has any, they are the ones that are meant.
+    pub own_slurm: Option<String>,
+}
+
 /// A job that was there at an earlier look.
 struct Known {
     look: Look,
@@ -35,11 +51,16 @@ struct Known {
 
 /// Looks at jobs.
 pub struct Watcher {
-    /// What the command line names, or nothing: then all jobs of this user.
+    wanted: Wanted,
+    /// What the command line names, or nothing: then all jobs.
     named: Option<Vec<FoundJob>>,
     places: Vec<PathBuf>,
     /// By folder and the first endpoint of the launch.
     known: HashMap<(PathBuf, u64), Known>,
+    /// The processes that tell of jobs, as of this moment.
+    tellers: Option<(Duration, Vec<Teller>)>,
+    /// The names of other users.
+    users: HashMap<u32, String>,
 }
 
 /// What a look showed.
@@ -51,24 +72,51 @@ pub struct Update {
 }
 
 impl Watcher {
-    /// Of the jobs that these words of the command line name; of all of this user where there are none.
-    pub fn new(words: &[OsString]) -> Result<Self, Failure> {
+    /// Of these jobs.
+    pub fn new(wanted: Wanted) -> Result<Self, Failure> {
         let places = jobs::places();
         // As each run does: what killed ones left is nobody's.
         crate::folder::sweep_all(&places);
         let named: Vec<Vec<FoundJob>> =
-            words.iter().map(|word| jobs::named(word, &places)).collect::<Result<_, Failure>>()?;
-        let named = Some(named.concat()).filter(|_| !words.is_empty());
-        Ok(Watcher { named, places, known: HashMap::new() })
+            wanted.words.iter().map(|word| jobs::named(word, &places)).collect::<Result<_, Failure>>()?;
+        let named = Some(named.concat()).filter(|_| !wanted.words.is_empty());
+        Ok(Watcher { wanted, named, places, known: HashMap::new(), tellers: None, users: HashMap::new() })
     }
 
     /// Looks at all jobs.
     pub fn look(&mut self) -> Update {
         let start = processor_time();
-        let found = self.named.clone().unwrap_or_else(|| jobs::running(&self.places));
+        let found = match &self.named {
+            Some(named) => named.clone(),
+            None => {
+                let places = self.places.clone();
+                jobs::running(&places, self.tellers())
+            }
+        };
         let mut views: Vec<JobView> = found.iter().flat_map(|job| self.look_at(job)).collect();
         self.push_ended(&mut views);
+        self.keep_wanted(&mut views);
         Update { views, cost: processor_time().saturating_sub(start) }
+    }
+
+    /// The processes that tell of jobs.
+    fn tellers(&mut self) -> &[Teller] {
+        let now = since_epoch();
+        let is_fresh = |(then, _): &(Duration, Vec<Teller>)| now.saturating_sub(*then) < TELLERS_EVERY;
+        let fresh = self.tellers.take().filter(is_fresh);
+        &self.tellers.insert(fresh.unwrap_or_else(|| (now, tellers()))).1
+    }
+
+    /// Leaves out the jobs of other jobs of Slurm than the one that is meant.
+    fn keep_wanted(&self, views: &mut Vec<JobView>) {
+        let is_of = |view: &JobView, word: &str| view.slurm.as_ref().is_some_and(|job| job.is_meant(word));
+        if let Some(word) = &self.wanted.slurm {
+            views.retain(|view| is_of(view, word));
+        } else if let Some(own) = self.wanted.own_slurm.as_ref().filter(|_| self.named.is_none())
+            && views.iter().any(|view| is_of(view, own))
+        {
+            views.retain(|view| is_of(view, own));
+        }
     }
 
     fn look_at(&mut self, job: &FoundJob) -> Vec<JobView> {
@@ -78,6 +126,13 @@ impl Watcher {
             Err(error) => return vec![self.troubled(job, &error)],
             Ok(found) => found,
         };
+        if job.is_living_only {
+            launches.retain(|launch| launch.look.processes.iter().any(is_there));
+            if launches.is_empty() {
+                return Vec::new();
+            }
+        }
+        let user = self.user_of(job);
         if launches.is_empty() {
             launches.push(Launch { first: 0, look: Look { at: since_epoch(), processes: Vec::new() } });
         } else {
@@ -94,10 +149,18 @@ impl Watcher {
             let launch = (!alone).then_some(place + 1);
             let mut view = JobView::new(job, launch, self.known.get(&key).map(|known| &known.look), &look);
             view.trouble.clone_from(&gap);
+            view.user.clone_from(&user);
+            view.slurm = slurm_job(job, &look);
             self.known.insert(key, Known { look, view: view.clone() });
             view
         });
         views.collect()
+    }
+
+    /// The name of the user of a job, if it is another one.
+    fn user_of(&mut self, job: &FoundJob) -> Option<String> {
+        let is_other = job.user != rustix::process::geteuid().as_raw();
+        is_other.then(|| self.users.entry(job.user).or_insert_with(|| user_name(job.user)).clone())
     }
 
     /// The last view of a job whose pages cannot be read, with the reason.
@@ -124,6 +187,25 @@ impl Watcher {
         ended.sort_by_key(|view| view.at);
         views.extend(ended);
     }
+}
+
+/// The job of Slurm that a launch is: as its pages say, else its processes, else its run.
+fn slurm_job(found: &FoundJob, now: &Look) -> Option<SlurmJob> {
+    let of_pages = now.processes.iter().find_map(|seen| SlurmJob::from_launch(seen.first().launch.as_deref()?));
+    // On other hosts the same numbers are those of other processes.
+    let mut here = now.processes.iter().filter(|seen| seen.exists == Some(true));
+    let mut of_processes = || here.find_map(|seen| found.slurm.get(&seen.first().pid).cloned());
+    let of_run = || found.description.as_ref().and_then(Description::slurm_job);
+    // A page knows nothing of an array, and its processes do.
+    match (of_pages, of_processes()) {
+        (Some(pages), Some(process)) => Some(pages.or_task_of(process)),
+        (one, other) => one.or(other).or_else(of_run),
+    }
+}
+
+/// Whether a process may be there: on another host that is not known.
+fn is_there(seen: &Seen) -> bool {
+    seen.exists != Some(false) && !seen.has_ended()
 }
 
 /// How long to wait after a look that took `cost`.
@@ -175,7 +257,7 @@ mod tests {
     #[test]
     fn a_folder_without_pages_is_a_job_without_counters_and_ends_when_it_goes() {
         let folder = tempfile::tempdir().unwrap();
-        let mut watcher = Watcher::new(&[folder.path().into()]).unwrap();
+        let mut watcher = Watcher::new(Wanted { words: vec![folder.path().into()], ..Wanted::default() }).unwrap();
         let [view] = &watcher.look().views[..] else { panic!() };
         assert_eq!((view.rows.len(), view.has_ended), (0, false));
         drop(folder);
@@ -187,7 +269,7 @@ mod tests {
     fn a_page_of_another_version_is_told_and_no_failure() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("1-0.counters"), "of some other version").unwrap();
-        let mut watcher = Watcher::new(&[folder.path().into()]).unwrap();
+        let mut watcher = Watcher::new(Wanted { words: vec![folder.path().into()], ..Wanted::default() }).unwrap();
         let [view] = &watcher.look().views[..] else { panic!() };
         assert!(view.trouble.as_ref().unwrap().contains("1-0.counters"), "{:?}", view.trouble);
     }

@@ -73,7 +73,7 @@ fn write(folder: &Path, rank: usize, words: &[u64]) {
 
 /// All that anybody makes of the pages in a folder. Returns how many could be read.
 fn read_all(folder: &Path) -> usize {
-    let job = FoundJob { id: "1".into(), pages: folder.to_owned(), description: None };
+    let job = FoundJob::of_pages("1", folder);
     let (before, now) = (look(folder).unwrap(), look(folder).unwrap());
     let views: Vec<JobView> = now
         .launches
@@ -88,7 +88,7 @@ fn read_all(folder: &Path) -> usize {
         .collect();
     assert!(text::jobs(&views).len() < 1 << 20);
     assert!(top::json::jobs(&views, Duration::ZERO).to_string().len() < 1 << 22);
-    let mut screen = Screen::new(Duration::from_secs(1), &|_| None);
+    let mut screen = Screen::new(Duration::from_secs(1), String::new(), &|_| None);
     screen.update(Update { views, cost: Duration::ZERO });
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     terminal.draw(|frame| screen.draw(frame)).unwrap();

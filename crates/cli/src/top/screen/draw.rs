@@ -106,13 +106,7 @@ impl Screen {
     }
 
     fn draw_nothing(&self, frame: &mut Frame, area: Rect) {
-        let text = match self.has_looked {
-            true => {
-                "No job of this user runs on this host. It appears here as soon as `tidegate run` starts one; for jobs \
-                 started otherwise, name the folder of their FI_TIDEGATE_STATS_DIR on the command line."
-            }
-            false => "Looking …",
-        };
+        let text = if self.has_looked { self.missing.as_str() } else { "Looking …" };
         frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
     }
 

@@ -24,7 +24,7 @@ pub(super) fn draw(screen: &mut Screen, frame: &mut Frame, area: Rect) {
     let entries = entries(screen, place, usize::from(area.width.saturating_sub(1)), height);
     screen.top = first_shown(&entries, screen.top, place, height);
     screen.page = (height / LINES).max(1);
-    let head = format!("{:<12} {:>9} {:>12} {:>8} {:>10}  command", "job", "ranks", "runs for", "msg/s", "sent/s");
+    let head = screen.line_of_job(["job", "user", "Slurm", "ranks", "runs for", "msg/s", "sent/s", "command"]);
     let before: usize = entries[..screen.top].iter().map(Vec::len).sum();
     let count: usize = entries.iter().map(Vec::len).sum();
     let mut lines = vec![Line::styled(head, screen.colours.head())];
@@ -37,7 +37,7 @@ pub(super) fn draw(screen: &mut Screen, frame: &mut Frame, area: Rect) {
 /// The lines of each job. Where not all fit, the chosen one keeps all of its own.
 fn entries(screen: &Screen, chosen: usize, width: usize, height: usize) -> Vec<Vec<Line<'static>>> {
     let of = |(number, view): (usize, &JobView)| {
-        let mut line = Line::raw(summary(view));
+        let mut line = Line::raw(summary(screen, view));
         if number == chosen {
             line = line.style(screen.colours.chosen());
         }
@@ -71,20 +71,32 @@ fn first_shown(entries: &[Vec<Line>], top: usize, chosen: usize, height: usize) 
     top
 }
 
-fn summary(view: &JobView) -> String {
+fn summary(screen: &Screen, view: &JobView) -> String {
     let rates = view.rates();
     let of = |rate: Option<f64>, unit| rate.map_or_else(|| "-".to_owned(), |rate| per_second(rate, unit));
     let time = match view.has_ended {
         true => "ended".to_owned(),
         false => view.runs_for.map_or_else(String::new, age),
     };
-    format!(
-        "{:<12} {:>9} {:>12} {:>8} {:>10}  {}",
+    screen.line_of_job([
         short_id(view),
-        format!("{}/{}", view.alive(), view.size),
-        time,
-        of(rates.map(|rates| rates.messages), Unit::Count),
-        of(rates.map(|rates| rates.sent), Unit::Bytes),
-        view.command
-    )
+        view.user.as_deref().unwrap_or("you"),
+        view.slurm.as_ref().map_or("", |job| &job.id),
+        &format!("{}/{}", view.alive(), view.size),
+        &time,
+        &of(rates.map(|rates| rates.messages), Unit::Count),
+        &of(rates.map(|rates| rates.sent), Unit::Bytes),
+        &view.command,
+    ])
+}
+
+impl Screen {
+    /// A line of the list. Whose a job is, and which job of Slurm, is there where it tells jobs apart.
+    fn line_of_job(&self, [job, user, slurm, ranks, time, messages, sent, command]: [&str; 8]) -> String {
+        let has_users = self.views.iter().any(|view| view.user.is_some());
+        let has_slurm = self.views.iter().any(|view| view.slurm.is_some());
+        let user = if has_users { format!(" {user:<10}") } else { String::new() };
+        let slurm = if has_slurm { format!(" {slurm:<8}") } else { String::new() };
+        format!("{job:<12}{user}{slurm} {ranks:>9} {time:>12} {messages:>8} {sent:>10}  {command}")
+    }
 }

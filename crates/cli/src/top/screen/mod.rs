@@ -55,6 +55,7 @@ pub struct Screen {
     views: Vec<JobView>,
     cost: Duration,
     interval: Duration,
+    missing: String,
     has_looked: bool,
     view: View,
     /// The id of the chosen job.
@@ -79,12 +80,14 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Nothing has been looked at yet. `environment`: a variable of the environment, for what the terminal can show.
-    pub fn new(interval: Duration, environment: &dyn Fn(&str) -> Option<String>) -> Self {
+    /// Nothing has been looked at yet. `missing`: what to say where there is no job. `environment`: a variable of the
+    /// environment, for what the terminal can show.
+    pub fn new(interval: Duration, missing: String, environment: &dyn Fn(&str) -> Option<String>) -> Self {
         Screen {
             views: Vec::new(),
             cost: Duration::ZERO,
             interval,
+            missing,
             has_looked: false,
             view: View::Jobs,
             job: None,

@@ -17,8 +17,8 @@ use crate::top::watch::{Update, Watcher, start};
 /// How often to see whether a look has come in.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Shows jobs until the user has seen enough.
-pub fn show(watcher: Watcher, interval: Duration) -> Result<(), Failure> {
+/// Shows jobs until the user has seen enough. `missing`: what to say where there is none.
+pub fn show(watcher: Watcher, interval: Duration, missing: String) -> Result<(), Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::usage(
             "`tidegate top` needs a terminal, and standard input or output is none: `tidegate top --once` prints one look",
@@ -29,7 +29,7 @@ pub fn show(watcher: Watcher, interval: Duration) -> Result<(), Failure> {
     listen_to_signals(&ended).map_err(failed)?;
     let (ask, told) =
         start(watcher, interval).map_err(|error| Failure::own(format!("no thread for the looks: {error}")))?;
-    let mut screen = Screen::new(interval, &|name| std::env::var(name).ok());
+    let mut screen = Screen::new(interval, missing, &|name| std::env::var(name).ok());
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let done = run(&mut terminal, &mut screen, &ask, &told, &ended);
     ratatui::restore();

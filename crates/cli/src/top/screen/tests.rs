@@ -27,7 +27,8 @@ fn update(views: Vec<JobView>) -> Update {
 
 impl Shown {
     fn new(width: u16, height: u16, views: Vec<JobView>) -> Self {
-        let mut screen = Screen::new(Duration::from_secs(1), &|_| Some("xterm-256color".to_owned()));
+        let mut screen =
+            Screen::new(Duration::from_secs(1), "no job here".to_owned(), &|_| Some("xterm-256color".to_owned()));
         screen.colours = super::heat::Colours::Many;
         screen.update(update(views));
         Shown { screen, terminal: Terminal::new(TestBackend::new(width, height)).unwrap() }
@@ -133,7 +134,7 @@ fn a_culprit_is_seen_without_colours_and_with_them() {
 #[test]
 fn no_job_is_said_and_what_to_do() {
     let mut shown = Shown::new(80, 24, Vec::new());
-    assert!(shown.text().contains("No job of this user runs on this host"), "{}", shown.text());
+    assert!(shown.text().contains("no job here"), "{}", shown.text());
     shown.press(&[KeyCode::Enter, KeyCode::Down, KeyCode::Char('m'), KeyCode::Char('/'), KeyCode::Esc]);
     assert!(shown.text().contains("0 jobs on this host"));
 }
@@ -329,7 +330,7 @@ fn jobs_and_ranks_may_vanish_at_any_time() {
         shown.screen.update(update(vec![example(3)]));
         shown.lines();
         shown.screen.update(update(Vec::new()));
-        assert!(shown.text().contains("No job"), "{}", shown.text());
+        assert!(shown.text().contains("no job here"), "{}", shown.text());
         shown.screen.update(update(vec![example(8)]));
         shown.lines();
     }

@@ -1,22 +1,32 @@
-//! Which jobs there are: the folders of counter pages that runs of this user made ([`crate::folder`]), and those that
-//! the command line names.
+//! Which jobs there are: the folders of counter pages that runs of this user made ([`crate::folder`]), those that the
+//! environments of processes name ([`processes`]), and those that the command line names. Root sees those of all users.
 //!
 //! No process and no list is kept for this. Each run has a folder on its host, in one of few places, that holds a
 //! description of the job; it is removed with the run, and those of killed runs are swept. Some of these places can be
-//! written by everybody, so a folder counts only if it is no link, belongs to this user and is closed to all others.
+//! written by everybody, so a folder counts only if it is no link, belongs to this user and is closed to all others; to
+//! root, if it is closed to all but its owner. No file is read that is not its folder's owner's
+//! ([`tidegate_link::files`]).
 
+pub mod processes;
+pub mod slurm;
+
+use std::collections::{BTreeMap, HashMap};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_link::files::read_left;
+use tidegate_link::plain;
 
+use self::processes::Teller;
+use self::slurm::SlurmJob;
 use crate::failure::Failure;
 use crate::recording::text;
+use crate::settings::STATS_DIR;
 use crate::{folder, process};
 
 /// The description's name in the folder.
@@ -46,6 +56,9 @@ pub struct Description {
     /// Where the pages are.
     #[serde(with = "any_path")]
     pub pages: PathBuf,
+    /// The variables that say which job of Slurm it is.
+    #[serde(deserialize_with = "text::map")]
+    pub slurm: BTreeMap<String, String>,
 }
 
 /// A path as text, or as its bytes where it is none.
@@ -88,7 +101,13 @@ impl Description {
             pid_started_ticks: process::find(pid).map_or(0, |process| process.started_ticks),
             started_s: tidegate_link::since_epoch().as_secs_f64(),
             pages: PathBuf::new(),
+            slurm: slurm::VARIABLES.iter().filter_map(|name| Some(((*name).into(), env::var(name).ok()?))).collect(),
         }
+    }
+
+    /// The job of Slurm in which its run is.
+    pub fn slurm_job(&self) -> Option<SlurmJob> {
+        SlurmJob::from_variables(|name| self.slurm.get(name).cloned())
     }
 
     /// Leaves the description in a folder. `pages`: where the pages are.
@@ -120,27 +139,67 @@ pub struct FoundJob {
     pub pages: PathBuf,
     /// What its run tells, if `tidegate run` runs it.
     pub description: Option<Description>,
+    /// The user to whom the folder belongs.
+    pub user: u32,
+    /// The jobs of Slurm of those of its processes that tell one, by their numbers.
+    pub slurm: HashMap<u32, SlurmJob>,
+    /// Whether the folder is known by the environment of a process only: what ended jobs have left in it does not
+    /// count.
+    pub is_living_only: bool,
 }
 
 impl FoundJob {
+    /// The pages in a folder of this user, of which nothing else is known.
+    pub fn of_pages(id: &str, pages: &Path) -> Self {
+        FoundJob {
+            id: id.to_owned(),
+            pages: pages.to_owned(),
+            description: None,
+            user: this_user(),
+            slurm: HashMap::new(),
+            is_living_only: false,
+        }
+    }
+
     fn in_folder(folder: &Path) -> Self {
         let description = Description::read_in(folder);
-        // Another host may see a shared folder at another path.
-        let pages = description.as_ref().map(|told| told.pages.clone()).filter(|pages| pages.is_dir());
+        let user = owner(folder);
+        // Another host may see a shared folder at another path. A description can be of a user whom root looks at.
+        let is_of_user = |pages: &PathBuf| pages.is_dir() && owner(pages) == user;
+        let pages = description.as_ref().map(|told| told.pages.clone()).filter(is_of_user);
         let id = match &description {
             Some(told) if told.pid != 0 => told.pid.to_string(),
-            _ => folder.display().to_string(),
+            _ => plain(&folder.display().to_string()),
         };
-        FoundJob { id, pages: pages.unwrap_or_else(|| folder.to_owned()), description }
+        let job = FoundJob::of_pages(&id, &pages.unwrap_or_else(|| folder.to_owned()));
+        FoundJob { description, user: user.unwrap_or_else(this_user), ..job }
     }
 }
 
-/// Where jobs of this user are found: where `tidegate run` puts its folders, also if it was started with another
-/// XDG_RUNTIME_DIR than this process.
+/// This user.
+fn this_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Whether this user may see the jobs of all.
+pub fn sees_all() -> bool {
+    this_user() == 0
+}
+
+/// The owner of a folder, if it is one.
+fn owner(folder: &Path) -> Option<u32> {
+    folder.metadata().ok().filter(fs::Metadata::is_dir).map(|facts| facts.uid())
+}
+
+/// Where jobs are found: where `tidegate run` puts its folders, also if it was started with another XDG_RUNTIME_DIR
+/// than this process. To root, those of all users.
 pub fn places() -> Vec<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
     let mut places = folder::places(|name| env::var_os(name));
-    for place in [PathBuf::from(format!("/run/user/{user}")), "/dev/shm".into(), "/tmp".into()] {
+    let runtime = match sees_all() {
+        true => fs::read_dir("/run/user").into_iter().flatten().flatten().map(|entry| entry.path()).collect(),
+        false => vec![PathBuf::from(format!("/run/user/{}", this_user()))],
+    };
+    for place in runtime.into_iter().chain(["/dev/shm".into(), "/tmp".into()]) {
         if !places.contains(&place) {
             places.push(place);
         }
@@ -148,10 +207,29 @@ pub fn places() -> Vec<PathBuf> {
     places
 }
 
-/// The jobs of this user that have a folder in these places, in order of their start.
-pub fn running(places: &[PathBuf]) -> Vec<FoundJob> {
+/// The jobs that have a folder in these places, and those that processes tell, in order of their start. Where the
+/// environment of this process names a folder of pages, that one counts, too.
+pub fn running(places: &[PathBuf], tellers: &[Teller]) -> Vec<FoundJob> {
     let mut found: Vec<FoundJob> = places.iter().flat_map(|place| runs_in(place)).collect();
     found.retain(|job| is_own_folder(&job.pages));
+    let same = |job: &FoundJob| job.pages.canonicalize().unwrap_or_else(|_| job.pages.clone());
+    let mut known: HashMap<PathBuf, usize> = found.iter().map(same).zip(0..).collect();
+    let mut place_of = |folder: &Path| {
+        let job = FoundJob { is_living_only: true, ..FoundJob::in_folder(folder) };
+        *known.entry(same(&job)).or_insert_with(|| {
+            found.push(job);
+            found.len() - 1
+        })
+    };
+    let of_environment = env::var_os(STATS_DIR).and_then(|value| processes::stats_folder(&value));
+    of_environment.filter(|folder| folder.is_dir()).map(|folder| place_of(&folder));
+    let told: Vec<(usize, u32, SlurmJob)> = tellers
+        .iter()
+        .filter_map(|teller| Some((place_of(&teller.folder), teller.pid, teller.slurm.clone()?)))
+        .collect();
+    for (place, pid, slurm) in told {
+        found[place].slurm.insert(pid, slurm);
+    }
     found.sort_by(|one, other| {
         let started = |job: &FoundJob| job.description.as_ref().map_or(0.0, |told| told.started_s);
         started(one).total_cmp(&started(other)).then_with(|| one.id.cmp(&other.id))
@@ -167,35 +245,80 @@ fn runs_in(place: &Path) -> Vec<FoundJob> {
     folders.filter(|folder| is_own_folder(folder)).map(|folder| FoundJob::in_folder(&folder)).collect()
 }
 
-/// Whether this is a folder and no link to one, ours, and closed to all others.
+/// Whether this is a folder and no link to one, closed to all but its owner, who is this user; to root, any.
 fn is_own_folder(folder: &Path) -> bool {
     folder.symlink_metadata().is_ok_and(|metadata| {
-        metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0
+        metadata.is_dir() && (metadata.uid() == this_user() || sees_all()) && metadata.mode() & 0o077 == 0
     })
 }
 
-/// The jobs that a word of the command line means: those of a folder, or the job of a process id. `places` as for
-/// [`running`].
+/// The jobs that a word of the command line means: those of a folder, or the job of a process id: of its run, of its
+/// launcher or of one of its ranks. `places` as for [`running`].
 pub fn named(word: &OsStr, places: &[PathBuf]) -> Result<Vec<FoundJob>, Failure> {
     let folder = Path::new(word);
-    if folder.is_dir() {
-        let runs = runs_in(folder);
-        return Ok(if runs.is_empty() { vec![FoundJob::in_folder(folder)] } else { runs });
+    match folder.metadata().map(|facts| (facts.is_dir(), facts.uid())) {
+        Ok((true, owner)) if fs::read_dir(folder).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) => {
+            return Err(of_other(&format!("folder {}", folder.display()), Some(owner)));
+        }
+        Ok((true, _)) => {
+            let runs = runs_in(folder);
+            return Ok(if runs.is_empty() { vec![FoundJob::in_folder(folder)] } else { runs });
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err(of_other(&format!("folder {}", folder.display()), None));
+        }
+        _ => {}
     }
-    let found: Vec<FoundJob> = running(places).into_iter().filter(|job| *job.id == *word).collect();
-    if found.is_empty() {
-        let is_number = word.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        let word = word.display();
-        let text = match is_number {
-            true => format!("no job {word} of this user runs on this host: `tidegate top --once` lists those that do"),
-            false => format!(
-                "{word} is no folder: name a folder of counter pages (FI_TIDEGATE_STATS_DIR), or a job by the process \
-                 id of its `tidegate run`, as `tidegate top --once` lists them"
-            ),
-        };
-        return Err(Failure::usage(text));
+    let pid = word.to_str().and_then(|word| word.parse::<u32>().ok());
+    let teller = pid.and_then(processes::teller);
+    let tellers = Vec::from_iter(teller.clone());
+    let mut found = running(places, &tellers);
+    found.retain(|job| *job.id == *word || teller.as_ref().is_some_and(|teller| is_same(&job.pages, &teller.folder)));
+    if !found.is_empty() {
+        return Ok(found);
     }
-    Ok(found)
+    Err(match pid {
+        Some(pid) => no_job(pid),
+        None => Failure::usage(format!(
+            "{} is no folder: name a folder of counter pages (FI_TIDEGATE_STATS_DIR), or a job by the process id of \
+             its `tidegate run`, as `tidegate top --once` lists them",
+            word.display()
+        )),
+    })
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().ok().zip(other.canonicalize().ok()).is_some_and(|(one, other)| one == other)
+}
+
+/// Why a process id names no job.
+fn no_job(pid: u32) -> Failure {
+    match processes::user_of(pid) {
+        Some(user) if user != this_user() && !sees_all() => of_other(&format!("process {pid}"), Some(user)),
+        None if process::is_hidden(pid) => of_other(&format!("process {pid}"), None),
+        Some(_) => Failure::usage(format!(
+            "process {pid} is of no job with counter pages: it is no `tidegate run`, and no FI_TIDEGATE_STATS_DIR in its \
+             environment names a folder; `tidegate top --once` lists the jobs of this host"
+        )),
+        None => Failure::usage(format!(
+            "no job {pid} of this user runs on this host: `tidegate top --once` lists those that do; a job of Slurm is \
+             named by --slurm {pid}"
+        )),
+    }
+}
+
+/// That something belongs to another user, of this name if it is known.
+fn of_other(what: &str, user: Option<u32>) -> Failure {
+    let name = user.map(user_name);
+    Failure::usage(match name {
+        Some(name) => format!("{what} belongs to {name}: run `tidegate top` as root or as {name}"),
+        None => format!("{what} belongs to another user: run `tidegate top` as root or as its owner"),
+    })
+}
+
+/// The name of a user, else the number.
+pub fn user_name(user: u32) -> String {
+    tidegate_link::user_name(user).unwrap_or_else(|| format!("user {user}"))
 }
 
 #[cfg(test)]
@@ -220,7 +343,7 @@ mod tests {
         let other = make(place.path(), "other", 0o700);
         symlink(&other, place.path().join("tidegate-run-link")).unwrap();
         fs::write(place.path().join("tidegate-run-file"), "").unwrap();
-        let found = running(&[place.path().into(), "/nowhere".into()]);
+        let found = running(&[place.path().into(), "/nowhere".into()], &[]);
         assert_eq!(found.iter().map(|found| found.pages.clone()).collect::<Vec<_>>(), [job]);
     }
 
@@ -230,7 +353,7 @@ mod tests {
         let folder = make(place.path(), "tidegate-run-a", 0o700);
         let told = Description::of_this_process(&["mpiexec".into(), "a b".into()], Some("mpich"));
         told.write_in(&folder, &folder).unwrap();
-        let [found] = &running(&[place.path().into()])[..] else { panic!() };
+        let [found] = &running(&[place.path().into()], &[])[..] else { panic!() };
         assert_eq!(found.id, std::process::id().to_string());
         let back = found.description.clone().unwrap();
         assert_eq!((back.is_running(), back.command), (Some(true), vec!["mpiexec".to_owned(), "a b".into()]));
@@ -247,7 +370,7 @@ mod tests {
         for (name, pages) in [("tidegate-run-a", shared.clone()), ("tidegate-run-b", "/".into())] {
             told.write_in(&make(place.path(), name, 0o700), &pages).unwrap();
         }
-        let found = running(&[place.path().into()]);
+        let found = running(&[place.path().into()], &[]);
         assert_eq!(found.iter().map(|found| found.pages.clone()).collect::<Vec<_>>(), [shared]);
     }
 
@@ -260,7 +383,7 @@ mod tests {
         fs::set_permissions(&pages, Permissions::from_mode(0o700)).unwrap();
         let run = make(place.path(), "tidegate-run-a", 0o700);
         Description::of_this_process(&[], None).write_in(&run, &pages).unwrap();
-        assert_eq!(running(&[place.path().into()])[0].pages, pages);
+        assert_eq!(running(&[place.path().into()], &[])[0].pages, pages);
         assert_eq!(named(pages.as_os_str(), &[]).unwrap()[0].pages, pages);
         let missing = place.path().join("no").join(name);
         assert!(named(missing.as_os_str(), &[]).unwrap_err().to_string().contains("is no folder"));
@@ -272,13 +395,13 @@ mod tests {
         let folder = make(place.path(), "tidegate-run-a", 0o700);
         for text in ["{\"command\": [", "[1]", ""] {
             fs::write(folder.join(FILE), text).unwrap();
-            let [found] = &running(&[place.path().into()])[..] else { panic!() };
+            let [found] = &running(&[place.path().into()], &[])[..] else { panic!() };
             assert_eq!((&found.pages, &found.description), (&folder, &None));
         }
         fs::remove_file(folder.join(FILE)).unwrap();
         fs::write(place.path().join("target"), "{\"pid\": 7}").unwrap();
         symlink(place.path().join("target"), folder.join(FILE)).unwrap();
-        assert_eq!(running(&[place.path().into()])[0].description, None, "links are not followed");
+        assert_eq!(running(&[place.path().into()], &[])[0].description, None, "links are not followed");
     }
 
     #[test]
