@@ -8,6 +8,7 @@ import pty
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -147,21 +148,28 @@ def test_the_terminal_shows_ranks_one_rank_and_the_matrix(slow, place):
     job = job_once(place, slow, lambda found: len(found["processes"]) == RANKS)
     with Terminal([TIDEGATE, "top", str(slow.pid), "--interval", "0.2"], environment(place)) as terminal:
         terminal.wait_for_text("rank 2 holds up 3 ranks", f"job {slow.pid}, mpich, 4 of 4 ranks")
-        ranks = [str(rank) for rank in range(RANKS)]
-        lines = terminal.wait_for(lambda lines: [line.split()[0] for line in lines[5:9] if line.strip()] == ranks)
+        # The culprit comes first, and is marked.
+        lines = terminal.wait_for(lambda lines: [line.split()[0] for line in lines[5:9] if line.strip()] == ["2", "0", "1", "3"] and lines[5].startswith("2 !"))
         assert len(lines) == 24 and lines[23].rstrip().endswith("q quit"), lines
         terminal.press("Enter")
-        terminal.wait_for_text("rank 0: holdup, process", "waits for", "receive memory")
+        terminal.wait_for_text("rank 2: holdup, process", "is waited for by", "receive memory")
         terminal.press("m")
         terminal.wait_for_text("row waits for column", "for   2")
         terminal.press("?")
-        terminal.wait_for_text("show only ranks with a text")
+        terminal.wait_for_text("show the rank of that name")
         terminal.press("x", "m", "/")
         # No other row can have it: the oldest receive of each rank may name any rank.
         terminal.press("-l", str(next(row["pid"] for row in job["processes"] if row["rank"] == 3)))
         terminal.press("Enter")
         terminal.wait_for(lambda lines: lines[5].startswith("3 ") and not lines[6].strip())
         # A letter right behind Escape would be one key with Alt.
+        terminal.press("Escape")
+        terminal.wait_for(lambda lines: len(lines) > 8 and lines[8].startswith("3 "))
+        # Cells of other ranks have this text, too: it is the name of one.
+        terminal.press("/")
+        terminal.press("-l", "rank 2")
+        terminal.press("Enter")
+        terminal.wait_for(lambda lines: lines[5].startswith("2 !") and not lines[6].strip() and "/rank 2: 1 of 4" in lines[4])
         terminal.press("Escape")
         terminal.wait_for(lambda lines: len(lines) > 8 and lines[8].startswith("3 "))
         terminal.press("r")
@@ -184,6 +192,45 @@ def test_the_terminal_may_change_its_size(slow, place):
         terminal.wait_for(lambda lines: len(lines) == 24 and lines[23].rstrip().endswith("q quit"))
         terminal.press("C-c")
         assert terminal.wait_for_end() == 0
+
+
+def said(lines: list[str]) -> str:
+    """The lines of a screen as one text, without the bar at the right edge."""
+    return " ".join(line.rstrip().rstrip("█║").strip() for line in lines)
+
+
+@needs_terminal
+def test_a_small_terminal_shows_the_whole_sentence_the_culprit_and_all_of_the_help(place):
+    with running(place, RANKS, ["tag"]) as job:
+        # Between the first looks it may have been starting for most of the time.
+        found = job_once(place, job, lambda found: "tag 78" in found["sentence"] and {entry["state"] for entry in found["processes"]} == {"waits"})
+        assert [entry["culprit"] for entry in found["processes"]] == [False, False, False, True], found["sentence"]
+        with Terminal([TIDEGATE, "top", str(job.pid), "--interval", "0.2"], environment(place), width=40, height=10) as terminal:
+            lines = terminal.wait_for(lambda lines: "of rank 3 accepts" in said(lines).replace("receive of", "of"))
+            text = said(lines)
+            assert "rank 3 waits" in text and "for a message of rank 0 (tag 77, MPI_COMM_WORLD), which waits for rank 3; 4 ranks wait in all;" in text, lines
+            assert lines[8].startswith("3 !") and lines[9].rstrip().endswith("q quit"), lines
+            terminal.press("?")
+            terminal.wait_for_text("choose, or scroll")
+            terminal.press("End")
+            terminal.wait_for_text("its process", "other keys back")
+            terminal.press("x")
+            terminal.wait_for_text("3 !")
+            terminal.press("q")
+            assert terminal.wait_for_end() == 0
+
+
+@pytest.mark.full
+@needs_terminal
+@pytest.mark.parametrize(("width", "height"), [(40, 10), (80, 24), (200, 50)])
+def test_forty_eight_ranks_are_shown_at_every_size(width, height, place):
+    with running(place, 48, ["tag"]) as job:
+        job_once(place, job, lambda found: "tag 77" in found["sentence"] and "tag 78" in found["sentence"], timeout=120)
+        with Terminal([TIDEGATE, "top", str(job.pid)], environment(place), width=width, height=height) as terminal:
+            lines = terminal.wait_for(lambda lines: "rank 47 waits" in said(lines) and "of rank 47 accepts" in said(lines).replace("receive of", "of"), timeout=60)
+            head = next(place for place, line in enumerate(lines) if line.startswith("rank  !"))
+            assert lines[head + 1].startswith("47 !   waits"), lines
+            assert len(lines) == height and not [line for line in lines[head + 1:-1] if not line.strip()], lines
 
 
 @needs_terminal
@@ -276,7 +323,7 @@ def test_a_rank_that_is_stopped_is_told_from_one_that_computes(place):
             found = job_once(place, job, lambda found: found["processes"][2]["doing"] == "stopped" and "not called MPI" in found["sentence"])
         finally:
             os.kill(stopped, signal.SIGCONT)
-    assert found["processes"][2]["state"] == "away" and "and is stopped" in found["sentence"], found["sentence"]
+    assert found["processes"][2]["state"] == "stopped" and "and is stopped" in found["sentence"], found["sentence"]
 
 
 def test_a_folder_may_have_a_name_that_is_no_text(place, tmp_path):
@@ -299,6 +346,105 @@ def test_a_folder_may_have_a_name_that_is_no_text(place, tmp_path):
     for words in (["report", os.path.join(pages, b"recording")], ["plan", os.path.join(pages, b"x.goal"), "--schemes", "static", "--slots", "64", "--seeds", "1"]):
         done = subprocess.run([TIDEGATE, *words], capture_output=True, timeout=60)
         assert done.returncode == 0, (words, done.stderr)
+
+
+@contextmanager
+def without_run(mpi: Mpi, pages: Path, *words: str | Path) -> Iterator[subprocess.Popen]:
+    """A job that was started without `tidegate run`, with pages in a folder."""
+    pages.mkdir()
+    mark = os.urandom(8).hex()
+    command = [mpi.launcher, "-n", "2", *words, mpi.compile(HOLDUP), "slow", "600", "1"]
+    environment = mpi.environment(Fabric.TIDEGATE, STATS_DIR=str(pages)) | {process.MARKER: mark}
+    job = subprocess.Popen([str(word) for word in command], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield job
+    finally:
+        for pid in process.marked(mark):
+            os.kill(pid, signal.SIGKILL)
+        job.wait()
+
+
+def folders(place: Path, *words: str, **variables: str) -> dict[str, str | None]:
+    """The jobs that `tidegate top` shows, with their jobs of Slurm."""
+    done = process.run([TIDEGATE, "top", "--once", "--json", "--interval", "0.1", *words], environment(place) | variables, timeout=30)
+    assert done.status == 0, done.explain()
+    return {found["id"]: found["slurm_job"] for found in json.loads(done.output)["jobs"]}
+
+
+def test_jobs_that_no_run_has_started_are_found_and_which_job_of_slurm_they_are(place, tmp_path):
+    """As `srun` starts them: numbers that no job of Slurm has at the same time."""
+    mpi, one, other = mpis.mpich(), tmp_path / "one", tmp_path / "other"
+    ids = [f"9{os.getpid()}{number}" for number in range(2)]
+    with (without_run(mpi, one, "env", f"SLURM_JOB_ID={ids[0]}", "SLURM_ARRAY_JOB_ID=77", "SLURM_ARRAY_TASK_ID=3") as job,
+          without_run(mpi, other, "env", f"SLURM_JOB_ID={ids[1]}", "SLURM_STEP_ID=4")):
+        deadline = time.monotonic() + 30
+        while len(both := {name: slurm for name, slurm in folders(place).items() if slurm in ids}) < 2:
+            assert time.monotonic() < deadline, folders(place)
+        assert both == {str(one): ids[0], str(other): ids[1]}
+        # Inside of a job of Slurm, as by `srun --overlap --jobid=…`, its own jobs are meant.
+        assert folders(place, SLURM_JOB_ID=ids[0]) == {str(one): ids[0]}
+        assert set(folders(place, SLURM_JOB_ID="1" * 19)) >= set(both)
+        for word, expected in ((ids[0], one), ("77_3", one), (f"{ids[1]}.4", other), (ids[1], other), (f"{ids[1]}.5", None), ("1" * 19, None)):
+            assert folders(place, "--slurm", word) == ({str(expected): both[str(expected)]} if expected else {}), word
+        # Each process of a job names it.
+        [found] = once(place, one)["jobs"]
+        for pid in (job.pid, *(entry["pid"] for entry in found["processes"])):
+            assert [found["id"] for found in once(place, pid)["jobs"]] == [str(one)]
+    assert not set(folders(place)) & set(both), "the pages are still there, and their processes are not"
+
+
+USERS = (10_001, 10_002)
+"""Two users of whom the system need not know."""
+
+
+def as_user(user: int, *words: str | Path) -> list[str | Path]:
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *words]
+
+
+def why_no_users() -> str | None:
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        return "needs root and setpriv, to be several users"
+    needed = [TIDEGATE, mpis.mpich().launcher]
+    readable = subprocess.run(as_user(USERS[0], "test", "-x", needed[0], "-a", "-x", needed[1])).returncode == 0
+    return None if readable else f"other users may not read {needed[0]} or {needed[1]}"
+
+
+@pytest.mark.skipif(why_no_users() is not None, reason=str(why_no_users()))
+def test_root_sees_the_jobs_of_all_users_and_users_are_told_whose_a_job_is(place):
+    mpi, jobs = mpis.mpich(), []
+    # Other users cannot read where the tests' programs and folders are.
+    with tempfile.TemporaryDirectory() as shared:
+        os.chmod(shared, 0o755)
+        program = shutil.copy(mpi.compile(HOLDUP), shared)
+        mark = os.urandom(8).hex()
+        try:
+            for user in USERS:
+                home = Path(shared) / str(user)
+                home.mkdir(mode=0o700)
+                os.chown(home, user, user)
+                variables = mpi.bare_environment() | {"XDG_RUNTIME_DIR": str(home), "HOME": str(home), process.MARKER: mark}
+                command = as_user(user, TIDEGATE, "run", mpi.launcher, "-n", "2", program, "slow", "600", "1")
+                jobs.append(subprocess.Popen([str(word) for word in command], env=variables, cwd=home, stdin=subprocess.DEVNULL,
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
+            for user, job in zip(USERS, jobs, strict=True):
+                found = job_once(place, job, lambda found: bool(found["roots"]))
+                assert found["user"] == f"user {user}" and found["processes_alive"] == 2, found
+            rank = found["processes"][0]["pid"]
+            assert [found["id"] for found in once(place, rank)["jobs"]] == [str(jobs[1].pid)]
+            text = process.run([TIDEGATE, "top", "--once"], environment(place), timeout=30).output
+            assert all(f"job {job.pid} of user {user}, mpich, 2 of 2 ranks" in text for user, job in zip(USERS, jobs, strict=True)), text
+            variables = mpi.bare_environment()
+            own = process.run(as_user(USERS[0], TIDEGATE, "top", "--once", "--json"), variables, timeout=30, cwd=Path("/"))
+            assert [found["id"] for found in json.loads(own.output)["jobs"]] == [str(jobs[0].pid)], own.explain()
+            for word in (jobs[1].pid, rank, Path(shared) / str(USERS[1])):
+                refused = process.run(as_user(USERS[0], TIDEGATE, "top", "--once", str(word)), variables, timeout=30, cwd=Path("/"))
+                assert refused.status == 2 and f"belongs to user {USERS[1]}: run `tidegate top` as root or as user {USERS[1]}" in refused.output, refused.explain()
+        finally:
+            for pid in process.marked(mark):
+                os.kill(pid, signal.SIGTERM)
+            for job in jobs:
+                job.wait(20)
 
 
 @pytest.mark.full

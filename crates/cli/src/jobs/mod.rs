@@ -307,13 +307,17 @@ fn no_job(pid: u32) -> Failure {
     }
 }
 
-/// That something belongs to another user, of this name if it is known.
 fn of_other(what: &str, user: Option<u32>) -> Failure {
-    let name = user.map(user_name);
-    Failure::usage(match name {
+    Failure::usage(belongs_to_other(what, user))
+}
+
+/// That something belongs to another user, of this name if it is known, and what to do.
+pub fn belongs_to_other(what: &str, user: Option<u32>) -> String {
+    match user.map(user_name) {
+        Some(name) if user == Some(0) => format!("{what} belongs to {name}: run `tidegate top` as {name}"),
         Some(name) => format!("{what} belongs to {name}: run `tidegate top` as root or as {name}"),
         None => format!("{what} belongs to another user: run `tidegate top` as root or as its owner"),
-    })
+    }
 }
 
 /// The name of a user, else the number.

@@ -12,12 +12,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use tidegate_link::since_epoch;
+use tidegate_link::{plain, since_epoch};
 
 use crate::failure::Failure;
 use crate::jobs::processes::{Teller, tellers};
 use crate::jobs::slurm::SlurmJob;
-use crate::jobs::{self, Description, FoundJob, user_name};
+use crate::jobs::{self, Description, FoundJob, belongs_to_other, user_name};
 use crate::process::processor_time;
 use crate::top::look::{Found, Launch, Look, Seen, look};
 use crate::top::view::JobView;
@@ -94,6 +94,9 @@ impl Watcher {
             }
         };
         let mut views: Vec<JobView> = found.iter().flat_map(|job| self.look_at(job)).collect();
+        if self.named.is_none() {
+            views.sort_by_key(|view| view.runs_for.map(|time| view.at.saturating_sub(time)));
+        }
         self.push_ended(&mut views);
         self.keep_wanted(&mut views);
         Update { views, cost: processor_time().saturating_sub(start) }
@@ -120,7 +123,7 @@ impl Watcher {
     }
 
     fn look_at(&mut self, job: &FoundJob) -> Vec<JobView> {
-        let Found { mut launches, gap } = match look(&job.pages) {
+        let Found { mut launches, mut gap } = match look(&job.pages) {
             // It has ended since it was found.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
             Err(error) => return vec![self.troubled(job, &error)],
@@ -133,6 +136,10 @@ impl Watcher {
             }
         }
         let user = self.user_of(job);
+        if gap.is_some() && launches.is_empty() && user.is_some() && !jobs::sees_all() {
+            gap =
+                Some(belongs_to_other(&format!("folder {}", plain(&job.pages.display().to_string())), Some(job.user)));
+        }
         if launches.is_empty() {
             launches.push(Launch { first: 0, look: Look { at: since_epoch(), processes: Vec::new() } });
         } else {
