@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -348,6 +348,13 @@ def test_a_folder_may_have_a_name_that_is_no_text(place, tmp_path):
         assert done.returncode == 0, (words, done.stderr)
 
 
+def end(mark: str, number: signal.Signals) -> None:
+    """Ends all processes with a mark, of which some may be ending."""
+    for pid in process.marked(mark):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 @contextmanager
 def without_run(mpi: Mpi, pages: Path, *words: str | Path) -> Iterator[subprocess.Popen]:
     """A job that was started without `tidegate run`, with pages in a folder."""
@@ -360,8 +367,7 @@ def without_run(mpi: Mpi, pages: Path, *words: str | Path) -> Iterator[subproces
     try:
         yield job
     finally:
-        for pid in process.marked(mark):
-            os.kill(pid, signal.SIGKILL)
+        end(mark, signal.SIGKILL)
         job.wait()
 
 
@@ -441,8 +447,7 @@ def test_root_sees_the_jobs_of_all_users_and_users_are_told_whose_a_job_is(place
                 refused = process.run(as_user(USERS[0], TIDEGATE, "top", "--once", str(word)), variables, timeout=30, cwd=Path("/"))
                 assert refused.status == 2 and f"belongs to user {USERS[1]}: run `tidegate top` as root or as user {USERS[1]}" in refused.output, refused.explain()
         finally:
-            for pid in process.marked(mark):
-                os.kill(pid, signal.SIGTERM)
+            end(mark, signal.SIGTERM)
             for job in jobs:
                 job.wait(20)
 
