@@ -212,21 +212,29 @@ pub fn places() -> Vec<PathBuf> {
 pub fn running(places: &[PathBuf], tellers: &[Teller]) -> Vec<FoundJob> {
     let mut found: Vec<FoundJob> = places.iter().flat_map(|place| runs_in(place)).collect();
     found.retain(|job| is_own_folder(&job.pages));
-    let same = |job: &FoundJob| job.pages.canonicalize().unwrap_or_else(|_| job.pages.clone());
-    let mut known: HashMap<PathBuf, usize> = found.iter().map(same).zip(0..).collect();
-    let mut place_of = |folder: &Path| {
-        let job = FoundJob { is_living_only: true, ..FoundJob::in_folder(folder) };
-        *known.entry(same(&job)).or_insert_with(|| {
-            found.push(job);
-            found.len() - 1
-        })
+    let whole = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut known: HashMap<PathBuf, usize> = found.iter().map(|job| whole(&job.pages)).zip(0..).collect();
+    let mut places: HashMap<PathBuf, usize> = HashMap::new();
+    // The processes of a job tell the same folder, of which there may be hundreds.
+    let mut place_of = |folder: &Path| match places.get(folder) {
+        Some(place) => *place,
+        None => {
+            let place = known.get(&whole(folder)).copied().unwrap_or_else(|| {
+                let job = FoundJob { is_living_only: true, ..FoundJob::in_folder(folder) };
+                *known.entry(whole(&job.pages)).or_insert_with(|| {
+                    found.push(job);
+                    found.len() - 1
+                })
+            });
+            places.insert(folder.to_owned(), place);
+            place
+        }
     };
     let of_environment = env::var_os(STATS_DIR).and_then(|value| processes::stats_folder(&value));
     of_environment.filter(|folder| folder.is_dir()).map(|folder| place_of(&folder));
-    let told: Vec<(usize, u32, SlurmJob)> = tellers
-        .iter()
-        .filter_map(|teller| Some((place_of(&teller.folder), teller.pid, teller.slurm.clone()?)))
-        .collect();
+    let told: Vec<(usize, u32, Option<SlurmJob>)> =
+        tellers.iter().map(|teller| (place_of(&teller.folder), teller.pid, teller.slurm.clone())).collect();
+    let told = told.into_iter().filter_map(|(place, pid, slurm)| Some((place, pid, slurm?)));
     for (place, pid, slurm) in told {
         found[place].slurm.insert(pid, slurm);
     }
@@ -352,6 +360,45 @@ mod tests {
     }
 
     #[test]
+    fn root_finds_the_folders_of_other_users_and_no_pages_of_a_third() {
+        const ONE: u32 = 10_001;
+        const OTHER: u32 = 10_002;
+        if !sees_all() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let own = |path: &Path, user: u32| std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+        let [run, elsewhere] = ["tidegate-run-a", "elsewhere"].map(|name| make(place.path(), name, 0o700));
+        Description::of_this_process(&[], None).write_in(&run, &elsewhere).unwrap();
+        [&run, &elsewhere, &run.join(FILE)].iter().for_each(|path| own(path, ONE));
+        let found = || running(&[place.path().into()], &[]).pop().unwrap();
+        assert_eq!((found().user, found().pages), (ONE, elsewhere.clone()));
+        own(&elsewhere, OTHER);
+        assert_eq!((found().user, found().pages), (ONE, run), "one user's description leads to another's folder");
+    }
+
+    #[test]
+    fn folders_that_processes_tell_are_jobs_and_each_is_one() {
+        let place = tempfile::tempdir().unwrap();
+        let run = make(place.path(), "tidegate-run-a", 0o700);
+        let other = make(place.path(), "other", 0o755);
+        let slurm = |id: &str| SlurmJob::from_launch(&format!("{id}.0"));
+        let teller = |pid, folder: &Path, slurm| Teller { pid, folder: folder.to_owned(), slurm };
+        let tellers = [
+            teller(1, &run, slurm("8")),
+            teller(2, &other, None),
+            teller(3, &place.path().join("./other"), slurm("9")),
+            teller(4, &other, slurm("9")),
+        ];
+        let found = running(&[place.path().into()], &tellers);
+        let of = |folder: &Path| found.iter().find(|job| is_same(&job.pages, folder)).unwrap();
+        assert_eq!((found.len(), of(&run).is_living_only, of(&other).is_living_only), (2, false, true));
+        let mut pids: Vec<_> = of(&other).slurm.keys().copied().collect();
+        pids.sort_unstable();
+        assert_eq!((pids, of(&run).slurm.get(&1).cloned()), (vec![3, 4], slurm("8")));
+    }
+
+    #[test]
     fn a_description_comes_back_and_names_the_job() {
         let place = tempfile::tempdir().unwrap();
         let folder = make(place.path(), "tidegate-run-a", 0o700);
@@ -419,7 +466,9 @@ mod tests {
         told.write_in(&run, &run).unwrap();
         assert_eq!(named(word, &places).unwrap()[0].pages, run, "a shared folder");
         assert_eq!(named("4711".as_ref(), &places).unwrap()[0].pages, run);
-        for (word, part) in [("4712", "no job 4712"), ("/nowhere", "FI_TIDEGATE_STATS_DIR")] {
+        let this = std::process::id().to_string();
+        let none = [("4000000000", "no job 4000000000"), ("/nowhere", "FI_TIDEGATE_STATS_DIR"), (&this, "of no job")];
+        for (word, part) in none {
             let failure = named(word.as_ref(), &places).unwrap_err();
             assert!(failure.code == crate::failure::USAGE && failure.to_string().contains(part), "{failure}");
         }

@@ -392,6 +392,7 @@ fn memory(seen: &Seen) -> Memory {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::jobs::Description;
     use crate::top::look::tests::seen;
     use crate::top::page::tests::open_receive;
     use crate::top::waits::tests::FIRST;
@@ -472,7 +473,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_a_description_says_is_not_believed() {
-        let told = Description { started_s: 1e300, command: vec!["a\u{1b}[2J".into()], ..Description::default() };
+        let told = Description { started_s: 1e300, command: vec!["a\u{1b}[2J".into()], ..Default::default() };
         let view = JobView::new(&FoundJob { description: Some(told), ..found() }, None, None, &Look::default());
         assert_eq!((view.runs_for, view.command.as_str()), (None, "a\u{fffd}[2J"));
     }

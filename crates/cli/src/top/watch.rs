@@ -253,6 +253,8 @@ pub fn start(mut watcher: Watcher, interval: Duration) -> io::Result<(Sender<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_flow::{Config, SchemeName};
+    use tidegate_link::{ShmConfig, ShmLink, StatsConfig};
 
     #[test]
     fn a_look_takes_at_most_a_hundredth_of_the_time() {
@@ -270,6 +272,38 @@ mod tests {
         drop(folder);
         let [view] = &watcher.look().views[..] else { panic!() };
         assert!(view.has_ended);
+    }
+
+    /// A folder with the page of a living process, which names its launch so.
+    fn job_of(launch: &str) -> (tempfile::TempDir, ShmLink) {
+        let folder = tempfile::tempdir().unwrap();
+        let (dir, launch) = (folder.path().to_owned(), Some(launch.to_owned()));
+        let stats = StatsConfig { dir, rank: Some(0), job_size: Some(1), launch, ..StatsConfig::default() };
+        let flow = Config::new(SchemeName::Dynamic, 3, 16, 2);
+        let directory = folder.path().join("segments");
+        std::fs::create_dir(&directory).unwrap();
+        let link = ShmLink::new(ShmConfig { stats: Some(stats), directory, ..ShmConfig::new(flow) }).unwrap();
+        (folder, link)
+    }
+
+    #[test]
+    fn of_jobs_of_slurm_those_that_are_meant_are_shown() {
+        let jobs = ["7000.0", "7000.1", "7001.0", "parent 9"].map(job_of);
+        let words: Vec<OsString> = jobs.iter().map(|(folder, _)| folder.path().into()).collect();
+        let shown = |slurm: Option<&str>, own: Option<&str>, is_named: bool| {
+            let [slurm, own_slurm] = [slurm, own].map(|word| word.map(str::to_owned));
+            let mut watcher = Watcher::new(Wanted { words: words.clone(), slurm, own_slurm }).unwrap();
+            let named = watcher.named.take().unwrap();
+            let mut views: Vec<JobView> = named.iter().flat_map(|job| watcher.look_at(job)).collect();
+            watcher.named = is_named.then_some(named);
+            watcher.keep_wanted(&mut views);
+            views.len()
+        };
+        assert_eq!(shown(None, None, true), 4);
+        assert_eq!([Some("7000"), Some("7000.1"), Some("7002")].map(|word| shown(word, None, true)), [2, 1, 0]);
+        // The job that this process is in is meant unless another one is named, or it has none here.
+        assert_eq!([Some("7001"), Some("7002")].map(|own| shown(None, own, false)), [1, 4]);
+        assert_eq!((shown(None, Some("7001"), true), shown(Some("7000"), Some("7001"), false)), (4, 2));
     }
 
     #[test]
