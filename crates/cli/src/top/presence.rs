@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::culprit::{Doing, Presence};
-use crate::process::{State, ticks};
+use crate::process::{Process, State, ticks};
 use crate::top::look::Seen;
 
 /// A process that has used a processor for so many ticks has had time to write its page, if it was in its MPI.
@@ -51,13 +51,17 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Dura
     }
 }
 
-/// Whether a process has waited longer for processors than it has had them, since the look before.
-fn is_starved(seen: &Seen, before: Option<&Seen>) -> bool {
-    let of = |seen: &Seen| seen.process?.queued;
-    let queued = of(seen).zip(before.and_then(of)).map(|(now, before)| now.saturating_sub(before));
-    let ran = |seen: &Seen| seen.process.map_or(0, |process| process.ran_ticks);
-    let ran = before.map_or(0, |before| ran(seen).saturating_sub(ran(before)));
-    queued.is_some_and(|queued| queued > ticks(ran))
+/// A process gets no CPU that has waited for one this many times as long as it had one.
+const STARVED_FROM: u32 = 3;
+
+/// Whether a process has had less than a quarter of the processor's time that it would have used since the look before.
+pub(super) fn is_starved(seen: &Seen, before: Option<&Seen>) -> bool {
+    let since = |of: fn(&Process) -> Option<Duration>| {
+        let (now, before) = (of(&seen.process?)?, of(&before?.process?)?);
+        Some(now.saturating_sub(before))
+    };
+    let ran = since(|process| Some(ticks(process.ran_ticks)));
+    since(|process| process.queued).zip(ran).is_some_and(|(queued, ran)| queued > ran * STARVED_FROM)
 }
 
 /// What a process does, by its state and how long it has run since the look before.

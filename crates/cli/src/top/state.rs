@@ -14,6 +14,7 @@ use crate::culprit::{Doing, Member, Presence};
 use crate::process;
 use crate::top::habit::{PollHabit, stretch};
 use crate::top::look::Seen;
+use crate::top::presence::is_starved;
 use crate::top::view::RowWait;
 
 /// From this part of the time on, a state has its name.
@@ -122,7 +123,7 @@ impl Between<'_> {
             return State::NoProcessor;
         }
         if self.messages_explain_little() {
-            if is_most(self.queued()) {
+            if is_most(self.queued()) && is_starved(self.now, self.before) {
                 return State::NoProcessor;
             }
             match habit {
@@ -241,7 +242,9 @@ mod tests {
         assert_eq!(case(&received(3), (1000, 0, Runnable)).of(), State::Computes);
         assert_eq!(case(&received(500_000), (1000, 0, Runnable)).of(), State::Runs);
         assert_eq!(case(&received(3), (10, 0, Sleeping)).of(), State::Sleeps);
-        assert_eq!(case(&received(3), (200, 790, Runnable)).of(), State::NoProcessor);
+        // With a third of a processor it computes, if slowly; with a tenth it does not get on.
+        assert_eq!(case(&received(3), (330, 660, Runnable)).of(), State::Computes);
+        assert_eq!(case(&received(3), (100, 890, Runnable)).of(), State::NoProcessor);
         // It asks for its message now and then, and none comes.
         assert_eq!(case(&[], (1000, 0, Runnable)).of(), State::Computes);
         // What its system does not tell is not made up.
@@ -254,6 +257,7 @@ mod tests {
     fn a_rank_that_has_not_polled_is_called_by_what_it_does() {
         let away = |system| Case { written: 4000, ..case(&[], system) };
         assert_eq!(away((1000, 0, Runnable)).of(), State::Computes);
+        assert_eq!(away((330, 660, Runnable)).of(), State::Computes);
         assert_eq!(away((100, 890, Runnable)).of(), State::NoProcessor);
         assert_eq!(away((0, 0, Sleeping)).of(), State::Sleeps);
         assert_eq!(away((0, 0, Stopped)).of(), State::Stopped);

@@ -95,7 +95,7 @@ impl Screen {
     fn line_of_job(&self, [job, user, slurm, ranks, time, messages, sent, command]: [&str; 8]) -> String {
         let has_users = self.views.iter().any(|view| view.user.is_some());
         let has_slurm = self.views.iter().any(|view| view.slurm.is_some());
-        let user = if has_users { format!(" {user:<10}") } else { String::new() };
+        let user = if has_users { format!(" {user:<10.10}") } else { String::new() };
         let slurm = if has_slurm { format!(" {slurm:<8}") } else { String::new() };
         format!("{job:<12}{user}{slurm} {ranks:>9} {time:>12} {messages:>8} {sent:>10}  {command}")
     }
