@@ -54,7 +54,7 @@ bulk: build ## build/lib/libtidegate_bulk.a, the library of tidegate_bulk(3), fo
 mpi: ## install MPICH, Open MPI and Intel MPI into .mpi/ (demo, test and bench do it by themselves)
 	@$(PYTHON) scripts/setup.py mpi
 
-optional: ## as root: install the system's libfabric and Open MPI and Chromium too, which the tests use where they find them
+optional: ## as root: install the system's libfabric and Open MPI, Chromium and promtool too, which the tests use where they find them
 	@$(PYTHON) scripts/setup.py optional
 
 demo: ## install what is missing, build, compare all seven schemes on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes

@@ -187,6 +187,9 @@ def test_dashboard_alerts_and_page_name_what_is_exported(job, environment):
     cells = [line.split("|")[1] for line in of_jobs.splitlines() if line.startswith("| `")]
     listed = {f"tidegate_job_{word}" for cell in cells for word in re.findall(r"`([a-z_]+)`", cell)}
     assert listed == {name for name in exported if name.startswith("tidegate_job_")}
+    first = next(number for number, cell in enumerate(cells) if "oldest_wait_seconds" in cell)
+    of_ranks = {f"tidegate_rank_{word}" for cell in cells[first:] for word in re.findall(r"`([a-z_]+)`", cell)} | {"tidegate_rank_up", "tidegate_rank_awaited_by_ranks"}
+    assert of_ranks == {name for name in exported if name.startswith("tidegate_rank_")}
     assert {name for name in exported if name.startswith(("tidegate_jobs", "tidegate_exporter_"))} == {
         word for line in rest.splitlines() if line.startswith("| `") for word in re.findall(r"`(tidegate_[a-z_]+)`", line.split("|")[1])}
 

@@ -11,7 +11,7 @@ use crate::top::look::{self, Look, look};
 use crate::top::view::JobView;
 use crate::top::watch::slurm_job;
 
-/// Folders of one user that are looked at at most: they are easily made, and each job costs Prometheus some fifty
+/// Folders of one user that are looked at at most: they are easily made, and each job costs Prometheus some forty
 /// series.
 const JOBS_MOST: usize = 256;
 

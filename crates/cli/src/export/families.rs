@@ -1,6 +1,6 @@
 //! Jobs as families of metrics.
 //!
-//! A job is one set of some fifty series, whatever its size; ranks have series of their own only where they are wanted
+//! A job is one set of some forty series, whatever its size; ranks have series of their own only where they are wanted
 //! (`--ranks`), and pairs of ranks never: Prometheus keeps each series in memory, and each job makes new ones. Which
 //! rank is to blame is a value, not a label, for the same reason.
 

@@ -116,8 +116,8 @@ pub fn render(families: &[Family], format: Format) -> String {
         for (labels, value) in &family.samples {
             text.push_str(&name);
             push_labels(&mut text, labels);
-            // The shortest digits that mean this number: both formats take them. Nothing here is infinite. (The sum of no
-            // values is minus zero, which this makes plain.)
+            // The shortest digits that mean this number: both formats take them. Nothing here is infinite. (The sum of
+            // no values is minus zero, which this makes plain.)
             let _ = writeln!(text, " {}", value + 0.0);
         }
     }
