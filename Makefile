@@ -23,6 +23,9 @@ MPICC ?= mpicc
 BULK := tidegate_bulk.c exchange.c receiving.c
 BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_bulk.h tidegate_decisions.h)
 
+# What administrators use with `tidegate export`.
+MONITORING := $(addprefix packaging/monitoring/,grafana-dashboard.json prometheus-rules.yml tidegate-export.service)
+
 .PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
@@ -51,7 +54,7 @@ bulk: build ## build/lib/libtidegate_bulk.a, the library of tidegate_bulk(3), fo
 mpi: ## install MPICH, Open MPI and Intel MPI into .mpi/ (demo, test and bench do it by themselves)
 	@$(PYTHON) scripts/setup.py mpi
 
-optional: ## as root: install the system's libfabric and Open MPI and Chromium too, which the tests use where they find them
+optional: ## as root: install the system's libfabric and Open MPI, Chromium and promtool too, which the tests use where they find them
 	@$(PYTHON) scripts/setup.py optional
 
 demo: ## install what is missing, build, compare all seven schemes on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes
@@ -151,13 +154,15 @@ install-files:
 	install -D -m 644 bulk/tidegate_bulk.h $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(BULK_SOURCES)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/examples examples/random_traffic.c tests/programs/holdup.c
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/monitoring $(MONITORING)
+	sed -i 's|/usr/local/|$(PREFIX)/|' $(DESTDIR)$(PREFIX)/share/tidegate/monitoring/tidegate-export.service
 	@for page in $(MAN); do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
 
 uninstall: ## remove what install put under PREFIX
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
-	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples
+	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples $(DESTDIR)$(PREFIX)/share/tidegate/monitoring
 	@for folder in lib/tidegate share/tidegate; do rmdir $(DESTDIR)$(PREFIX)/$$folder 2>/dev/null || true; done
 	@for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page); done
 

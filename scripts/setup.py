@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness.paths import MPI4PY_TESTS, MPIS, REQUIREMENTS, ROOT, is_root  # noqa: E402
+from harness.paths import MPI4PY_TESTS, MPIS, PROMTOOL, REQUIREMENTS, ROOT, is_root  # noqa: E402
 
 ENVIRONMENTS = ["mpich", "openmpi", "impi"]
 TOOLS = [
@@ -96,6 +96,22 @@ def install_tools() -> None:
             install_packages([package])
         else:
             print(f"setup: no {tool} (Debian: {package}): {tests} are left out", flush=True)
+
+
+def unpack_promtool() -> None:
+    """Takes promtool out of Debian's package of Prometheus. The package is not installed: it would start a server."""
+    if PROMTOOL.exists() or shutil.which("promtool"):
+        return
+    print("setup: downloading promtool", flush=True)
+    with tempfile.TemporaryDirectory() as place:
+        # apt-get lets another user download, who needs the folder.
+        os.chmod(place, 0o777)
+        done = subprocess.run(["sh", "-ec", "apt-get download prometheus && dpkg-deb -x prometheus_*.deb ."], cwd=place, capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"setup: no promtool (Debian: in prometheus): the checks by it are left out\n{done.stderr.rstrip()}", flush=True)
+            return
+        MPIS.mkdir(exist_ok=True)
+        shutil.copy2(Path(place) / "usr" / "bin" / "promtool", PROMTOOL)
 
 
 def pip(python: Path | str, *words: str | Path) -> None:
@@ -175,6 +191,7 @@ def main() -> None:
         return
     if purpose == "optional":
         install_packages(OPTIONAL_PACKAGES)
+        unpack_promtool()
     for name in ENVIRONMENTS:
         make_environment(name)
     if purpose != "mpi":

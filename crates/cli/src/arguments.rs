@@ -1,6 +1,7 @@
 //! The command line. Help, shell completions and the man page are made from it.
 
 mod diagnosing;
+mod exporting;
 mod hanging;
 mod recording;
 mod simulating;
@@ -26,6 +27,8 @@ use crate::tuning::{Tuning, value_of};
 
 use diagnosing::DOCTOR_HELP;
 pub use diagnosing::DoctorArguments;
+use exporting::EXPORT_HELP;
+pub use exporting::{ExportArguments, Listen};
 pub use hanging::HangOptions;
 use recording::REPORT_HELP;
 pub use recording::{RecordOptions, ReportArguments};
@@ -102,6 +105,12 @@ pub enum Command {
     /// of counters and nothing else, so the jobs keep their speed.
     #[command(after_help = TOP_HELP)]
     Top(TopArguments),
+    /// Export running jobs as metrics for Prometheus: to a file, over HTTP, or to standard output
+    ///
+    /// One set of metrics for each job: messages, bytes, waiting, receive memory, who holds up whom, and what was
+    /// refused or lost. The jobs are those that `tidegate top` shows.
+    #[command(after_help = EXPORT_HELP)]
+    Export(ExportArguments),
     /// Simulate a machine and a program that a file describes, for one setting or many
     ///
     /// The file is TOML; `--fields` lists what it may say. A list in the place of a value makes a sweep: every

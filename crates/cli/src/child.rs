@@ -31,8 +31,7 @@ pub struct Ended {
 /// Ctrl-C for a demand to stop at once. Signals that were ignored when this process started (`nohup`) stay ignored, in
 /// this process and in the program.
 pub fn run(command: &mut Command) -> Result<Ended, Failure> {
-    let ignored = ignored_signals();
-    let caught = FORWARDED.iter().filter(|signal| ignored & (1 << (*signal - 1)) == 0).chain(&[SIGCHLD]);
+    let caught = FORWARDED.iter().filter(|signal| !is_ignored(**signal)).chain(&[SIGCHLD]);
     let mut signals = SignalsInfo::<WithOrigin>::new(caught)
         .map_err(|error| Failure::own(format!("cannot catch signals: {error}")))?;
     let mut child = command.spawn().map_err(|error| Failure::start(command.get_program(), &error))?;
@@ -63,11 +62,13 @@ fn forward(child: &Child, signal: i32) {
     let _ = signal.map(|signal| kill_process(Pid::from_child(child), signal));
 }
 
-/// The signals that this process ignores, one bit each from bit 0 for signal 1.
-fn ignored_signals() -> u64 {
+/// Whether this process ignores a signal.
+pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    // One bit each, from bit 0 for signal 1.
+    let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    ignored & (1 << (signal - 1)) != 0
 }
 
 /// Bytes of an answer that are read at most.

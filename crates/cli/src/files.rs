@@ -21,6 +21,23 @@ pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes a file whole, as [`write_whole`] does, that all users may read, whatever the umask of this process is. A link
+/// of that name is replaced, not followed.
+///
+/// # Errors
+/// If it cannot be written, or something stands there that is no file.
+pub fn write_public(path: &Path, text: &str) -> io::Result<()> {
+    if path.symlink_metadata().is_ok_and(|facts| !facts.is_file() && !facts.is_symlink()) {
+        return Err(io::Error::other("it is no regular file, and only such a file can be replaced as a whole"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
 /// Writes a file that a user has named: a device or a pipe is written to, a file is replaced when all is there, so that
 /// a full disk leaves the old one.
 ///

@@ -8,6 +8,7 @@
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
 //! * [`jobs`], [`process`]: which jobs run, found by those folders;
 //! * [`top`], [`culprit`]: running jobs, live, and who holds up whom;
+//! * [`export`]: running jobs as metrics for Prometheus;
 //! * [`hang`]: a job that hangs, noticed while it runs;
 //! * [`doctor`]: whether a job would run here, and what would help;
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
@@ -33,6 +34,7 @@ pub mod command;
 pub mod culprit;
 pub mod deaths;
 pub mod doctor;
+pub mod export;
 pub mod failure;
 pub mod files;
 pub mod folder;
@@ -79,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Env(arguments) => command::env::env(arguments),
         Command::Doctor(arguments) => command::doctor::doctor(arguments),
         Command::Top(arguments) => command::top::top(arguments),
+        Command::Export(arguments) => command::export::export(arguments),
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
         Command::Report(arguments) => command::report::report(arguments),

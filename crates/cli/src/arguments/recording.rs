@@ -63,8 +63,8 @@ fn recording_length(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes >= 64 << 10).ok_or_else(refused)
 }
 
-/// A time between two samples.
-fn interval(text: &str) -> Result<Duration, String> {
+/// A time with its unit.
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ms" => Some(0.001),

@@ -5,6 +5,7 @@ pub mod completions;
 pub mod counters;
 pub mod doctor;
 pub mod env;
+pub mod export;
 pub mod paper;
 pub mod plan;
 pub mod record;

@@ -197,7 +197,7 @@ impl Watcher {
 }
 
 /// The job of Slurm that a launch is: as its pages say, else its processes, else its run.
-fn slurm_job(found: &FoundJob, now: &Look) -> Option<SlurmJob> {
+pub fn slurm_job(found: &FoundJob, now: &Look) -> Option<SlurmJob> {
     let of_pages = now.processes.iter().find_map(|seen| SlurmJob::from_launch(seen.first().launch.as_deref()?));
     // On other hosts the same numbers are those of other processes.
     let mut here = now.processes.iter().filter(|seen| seen.exists == Some(true));

@@ -46,7 +46,8 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    let commands = ["run", "record", "env", "doctor", "top", "sim", "plan", "calibrate", "report", "counters"];
+    let commands =
+        ["run", "record", "env", "doctor", "top", "export", "sim", "plan", "calibrate", "report", "counters"];
     for command in commands {
         should = with_part(&should, command, &options(command));
     }
