@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_link::{EndpointStats, since_epoch, stats};
+use tidegate_link::{EndpointStats, plain, since_epoch, stats};
 use tidegate_message::Counter;
 
 use crate::process::{self, Here, Process};
@@ -129,7 +129,9 @@ pub struct Found {
 /// If the folder cannot be read.
 pub fn look(folder: &Path) -> io::Result<Found> {
     let pages = stats::read_dir(folder)?;
-    Ok(Found { gap: pages.gap(), launches: by_launch(pages.read, since_epoch(), &Here::as_of_now()) })
+    // Names of files in another user's folder may hold anything.
+    let gap = pages.gap().map(|gap| plain(&gap));
+    Ok(Found { gap, launches: by_launch(pages.read, since_epoch(), &Here::as_of_now()) })
 }
 
 fn by_launch(pages: Vec<EndpointStats>, at: Duration, here: &Here) -> Vec<Launch> {

@@ -310,8 +310,11 @@ mod tests {
     fn a_page_of_another_version_is_told_and_no_failure() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("1-0.counters"), "of some other version").unwrap();
+        std::fs::write(folder.path().join("1-0\u{1b}[2J.counters"), "of some other version").unwrap();
         let mut watcher = Watcher::new(Wanted { words: vec![folder.path().into()], ..Wanted::default() }).unwrap();
         let [view] = &watcher.look().views[..] else { panic!() };
-        assert!(view.trouble.as_ref().unwrap().contains("1-0.counters"), "{:?}", view.trouble);
+        let trouble = view.trouble.as_ref().unwrap();
+        assert!(trouble.contains("2 pages") && trouble.contains(".counters"), "{trouble}");
+        assert!(!trouble.contains('\u{1b}'), "a name of a file speaks to the terminal: {trouble:?}");
     }
 }
