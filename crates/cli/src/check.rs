@@ -14,6 +14,7 @@ use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::failure::Failure;
 use crate::settings::given;
+use crate::tuning::with_options;
 
 /// Fails unless the provider and flow control can work with the parameters of the run (P eq. 2): those in `parameters`,
 /// else those in `environment`, else the defaults.
@@ -22,7 +23,11 @@ pub fn check(
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<(), Failure> {
     let value_of = |name: &str| given(parameters, environment, &variable(name));
-    let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
+    // A variable of the environment is named as it is there, all else as the option that would change it.
+    let is_option =
+        |name: &str| parameters.iter().any(|(given, _)| *given == name) || environment(name).is_none_or(|value| value.is_empty());
+    let settings = Settings::parse(value_of)
+        .map_err(|refusal| Failure::usage(with_options(&refusal.to_string(), is_option)))?;
     match (settings.receive_memory, settings.peers) {
         (Some(bytes), Some(_)) => {
             let for_all =

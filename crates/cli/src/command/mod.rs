@@ -81,7 +81,7 @@ fn is_standard_output(path: &Path) -> bool {
 
 /// Writes a file that the user has named.
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    files::write_output(path, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+    files::write_output(path, text).map_err(|error| Failure::write(path, &error))
 }
 
 /// Writes to standard output. A reader that has gone away is no failure.

@@ -362,7 +362,7 @@ impl<'a> JsonFile<'a> {
         }
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         file.map(|file| JsonFile::File(path, file))
-            .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+            .map_err(|error| Failure::write(path, &error))
     }
 
     fn write(self, value: &serde_json::Value) -> Result<(), Failure> {

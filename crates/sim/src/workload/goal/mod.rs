@@ -33,7 +33,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::RecordedOperation;
-use crate::task::{Request, Task};
+use crate::task::{Request, Sender, TagFilter, Task};
 
 use graph::{Operation, release};
 pub use reading::WORK_MOST;
@@ -85,6 +85,27 @@ impl Trace {
             RecordedOperation::Compute(_) | RecordedOperation::Receive { .. } => None,
         });
         sends.fold((0, 0), |(count, total), bytes| (count + 1, total + bytes))
+    }
+
+    /// The line of the first receive that accepts messages of any rank or with any tag, if there is one.
+    #[must_use]
+    pub fn first_wildcard(&self) -> Option<usize> {
+        let is_wildcard = |operation: &&Operation| match operation.action {
+            RecordedOperation::Receive { from, tag, .. } => from == Sender::Any || tag == TagFilter::Any,
+            RecordedOperation::Compute(_) | RecordedOperation::Send { .. } => false,
+        };
+        self.ranks.iter().flatten().filter(is_wildcard).map(|operation| operation.line).min()
+    }
+
+    /// How a replay that came to a stop is explained by receives that accept any rank or any tag, if there are any.
+    #[must_use]
+    pub fn advice_on_deadlock(&self) -> Option<String> {
+        let line = self.first_wildcard()?;
+        Some(format!(
+            "The trace has receives from any rank or with any tag, the first in line {line}: they take the first message that \
+             comes, and one of them may have taken a message that another receive waits for. If so, name the sender and the \
+             tag that they had."
+        ))
     }
 
     /// What a rank does, in the order of the file; nothing if the trace does not have the rank.
