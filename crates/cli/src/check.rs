@@ -24,10 +24,11 @@ pub fn check(
 ) -> Result<(), Failure> {
     let value_of = |name: &str| given(parameters, environment, &variable(name));
     // A variable of the environment is named as it is there, all else as the option that would change it.
-    let is_option =
-        |name: &str| parameters.iter().any(|(given, _)| *given == name) || environment(name).is_none_or(|value| value.is_empty());
-    let settings = Settings::parse(value_of)
-        .map_err(|refusal| Failure::usage(with_options(&refusal.to_string(), is_option)))?;
+    let is_option = |name: &str| {
+        parameters.iter().any(|(given, _)| *given == name) || environment(name).is_none_or(|value| value.is_empty())
+    };
+    let settings =
+        Settings::parse(value_of).map_err(|refusal| Failure::usage(with_options(&refusal.to_string(), is_option)))?;
     match (settings.receive_memory, settings.peers) {
         (Some(bytes), Some(_)) => {
             let for_all =

@@ -60,7 +60,9 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => suggestion::of_program(program),
         io::ErrorKind::PermissionDenied if Path::new(program).is_dir() => ": it is a folder".to_owned(),
-        io::ErrorKind::PermissionDenied => format!(": it may not be executed; `chmod +x {}` lets it be", program.display()),
+        io::ErrorKind::PermissionDenied => {
+            format!(": it may not be executed; `chmod +x {}` lets it be", program.display())
+        }
         _ => String::new(),
     };
     Failure::start(program, error, &hint)

@@ -41,7 +41,10 @@ impl Failure {
 
     /// There is no such program. `hint` says what may help, and begins with a colon.
     pub fn not_found(program: &OsStr, hint: &str) -> Self {
-        Failure { code: NOT_FOUND, message: format!("{} was not found, or cannot be executed{hint}", program.display()) }
+        Failure {
+            code: NOT_FOUND,
+            message: format!("{} was not found, or cannot be executed{hint}", program.display()),
+        }
     }
 
     /// The program could not be started; `hint` as for [`not_found`](Self::not_found).

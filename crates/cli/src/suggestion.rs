@@ -51,7 +51,8 @@ pub fn of_program(program: &OsStr) -> String {
     }
     let programs = env::split_paths(&search).filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
     let names = programs.filter_map(|entry| entry.file_name().into_string().ok());
-    let meant = nearest(&program.to_string_lossy(), names).filter(|name| look_up(OsStr::new(name), Some(&search)).is_some());
+    let meant =
+        nearest(&program.to_string_lossy(), names).filter(|name| look_up(OsStr::new(name), Some(&search)).is_some());
     let meant = meant.map_or_else(String::new, |name| format!("; did you mean {name}?"));
     let module = if is_launcher(program) { ", or load the module of your MPI" } else { "" };
     format!(": it is in none of the folders of PATH: give its path{module}{meant}")
@@ -68,9 +69,15 @@ mod tests {
 
     #[test]
     fn a_misspelt_command_is_answered_with_the_one_that_was_meant() {
-        for (wrong, meant) in
-            [("rnu", "run"), ("rn", "run"), ("Run", "run"), ("paln", "plan"), ("reprot", "report"), ("pto", "top"), ("mpiexec", "run")]
-        {
+        for (wrong, meant) in [
+            ("rnu", "run"),
+            ("rn", "run"),
+            ("Run", "run"),
+            ("paln", "plan"),
+            ("reprot", "report"),
+            ("pto", "top"),
+            ("mpiexec", "run"),
+        ] {
             let text = said(&["tidegate", wrong]);
             assert!(text.contains(&format!("similar subcommand exists: '{meant}'")), "{wrong}: {text}");
         }

@@ -31,7 +31,9 @@ pub fn read_text(path: &Path) -> Result<String, String> {
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
     file.take(TEXT_MOST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > TEXT_MOST {
-        return Err("it is longer than 1 GiB, more than can be replayed: trace fewer ranks, or a shorter time".to_owned());
+        return Err(
+            "it is longer than 1 GiB, more than can be replayed: trace fewer ranks, or a shorter time".to_owned()
+        );
     }
     if bytes.starts_with(b"#!") {
         return Err(program(path));
@@ -119,7 +121,10 @@ mod tests {
     fn work_that_no_clock_counts_is_refused_with_its_line() {
         for span in [u64::MAX, u64::MAX - 1, u64::MAX / 1000 + 1, WORK_MOST + 1] {
             let why = refusal(&format!("calc {span}"), "calc 1").expect("it is too long");
-            assert!(why.starts_with(&format!("line 3, column 6: a calc of {span} ns")) && why.contains("106 days"), "{why}");
+            assert!(
+                why.starts_with(&format!("line 3, column 6: a calc of {span} ns")) && why.contains("106 days"),
+                "{why}"
+            );
         }
         let why = refusal("calc 1", "a: calc 99999999999999999999999").expect("it is too long");
         assert!(why.starts_with("line 6, column 9: a calc of "), "{why}");

@@ -114,19 +114,25 @@ fn check_wildcards(pairs: &Pairs, wildcards: &HashMap<u32, Wildcards>) -> Result
             if sent < needed {
                 let whose = from.map_or("any rank".to_owned(), |from| format!("rank {from}"));
                 let which = tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
-                let text = format!("rank {rank} receives {needed} messages of {whose} with {which}, and {sent} are left for them");
+                let text = format!(
+                    "rank {rank} receives {needed} messages of {whose} with {which}, and {sent} are left for them"
+                );
                 lacks.push((line, format!("{text}: a send is missing")));
             }
         }
         let (sent, needed) = (left.get(&(*rank, None, None)).copied().unwrap_or(0), all.bytes.len());
         if sent != needed {
             let remedy = if sent > needed { "a receive is missing" } else { "a send is missing" };
-            let text = format!("rank {rank} receives {needed} messages of any rank or with any tag, and {sent} are left for them");
+            let text = format!(
+                "rank {rank} receives {needed} messages of any rank or with any tag, and {sent} are left for them"
+            );
             lacks.push((all.last, format!("{text}: {remedy}")));
         }
     }
     match lacks.into_iter().min() {
-        Some((line, text)) => Err(format!("line {line}: {text}, or one too many is there; a replay would wait for ever")),
+        Some((line, text)) => {
+            Err(format!("line {line}: {text}, or one too many is there; a replay would wait for ever"))
+        }
         None => Ok(()),
     }
 }
@@ -222,14 +228,20 @@ mod tests {
             assert!(read.is_ok(), "{receives}: {read:?}");
         }
         for (receives, says) in [
-            ("recv 9b from -1 tag -1", "line 3: rank 0 receives 1 messages of any rank or with any tag, and 2 are left"),
+            (
+                "recv 9b from -1 tag -1",
+                "line 3: rank 0 receives 1 messages of any rank or with any tag, and 2 are left",
+            ),
             ("recv 9b from -1 tag 4", "line 6: rank 1 sends 1 messages to rank 0 with tag 3, which receives 0"),
             ("recv 9b from -1 tag 3\nrecv 9b from -1 tag 3", "line 9: rank 2 sends 1 messages to rank 0 with tag 4"),
             (
                 "recv 9b from 2 tag -1\nrecv 9b from 2 tag -1\nrecv 9b from -1 tag -1",
                 "line 4: rank 0 receives 2 messages of rank 2 with any tag, and 1 are left for them: a send is missing",
             ),
-            ("recv 8b from -1 tag -1\nrecv 8b from -1 tag -1", "line 4: of what is sent to rank 0, a message of 9 bytes"),
+            (
+                "recv 8b from -1 tag -1\nrecv 8b from -1 tag -1",
+                "line 4: of what is sent to rank 0, a message of 9 bytes",
+            ),
         ] {
             let why = refusal(&job(receives, sends[0], sends[1]));
             assert!(why.starts_with(says), "{receives}: {why}");

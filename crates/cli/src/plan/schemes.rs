@@ -36,7 +36,10 @@ pub fn search(
     let failed = |error: SimulationError| {
         let is_deadlock = matches!(error, SimulationError::Deadlock(_));
         let advice = runs.trace.advice_on_deadlock().filter(|_| is_deadlock);
-        format!("with ample memory, a run failed: {error}{}", advice.map_or_else(String::new, |advice| format!("\n{advice}")))
+        format!(
+            "with ample memory, a run failed: {error}{}",
+            advice.map_or_else(String::new, |advice| format!("\n{advice}"))
+        )
     };
     let ample = runs.measure(&unlimited).map_err(failed)?;
     let settings = |scheme: SchemeName| match aim {

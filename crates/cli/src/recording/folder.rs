@@ -156,7 +156,8 @@ fn how_to_get_one(folder: &Path) -> String {
     near.sort();
     match near.as_slice() {
         [] if folder.exists() => {
-            "make one in a new folder with `tidegate run --record slow mpiexec …`, and then: tidegate report slow".to_owned()
+            "make one in a new folder with `tidegate run --record slow mpiexec …`, and then: tidegate report slow"
+                .to_owned()
         }
         [] => format!("make one with `tidegate run --record {} mpiexec …`", folder.display()),
         [one] => format!("did you mean {}?", one.display()),

@@ -50,7 +50,11 @@ pub fn microseconds(value: f64) -> String {
     if (0.0..100.0).contains(&nanoseconds) && nanoseconds.fract() != 0.0 {
         return format!("{nanoseconds:.1} ns");
     }
-    if nanoseconds < 1e9 { scaled(nanoseconds, 1000.0, &["ns", "µs", "ms", "s"]) } else { self::nanoseconds(nanoseconds as u64) }
+    if nanoseconds < 1e9 {
+        scaled(nanoseconds, 1000.0, &["ns", "µs", "ms", "s"])
+    } else {
+        self::nanoseconds(nanoseconds as u64)
+    }
 }
 
 /// Three significant digits; whole numbers stay whole.

@@ -56,7 +56,8 @@ impl<E> Unfinished<E> {
 }
 
 /// What the command needs, as its refusals say it.
-const NEEDED: &str = "`sim` needs a file in TOML that describes a machine and a job: `tidegate sim` without a file lists its fields";
+const NEEDED: &str =
+    "`sim` needs a file in TOML that describes a machine and a job: `tidegate sim --fields` lists what it may say";
 
 /// Why a file of another kind describes no run, and what it is good for.
 fn no_description(path: &Path, bytes: &[u8]) -> Option<String> {
@@ -89,6 +90,7 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     if prints_csv && arguments.json {
         return Err(Failure::usage("--json and --csv - both write to standard output: name a file for one of them"));
     }
+    arguments.csv.as_deref().map_or(Ok(()), |file| super::check_output("--csv", file))?;
     let refuse = |why: String| Failure::usage(format!("{}: {why}", path.display()));
     if path.is_dir() {
         return Err(refuse(format!("this is a folder, and {NEEDED}")));

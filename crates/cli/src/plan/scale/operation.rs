@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use tidegate_sim::{Sender, TagFilter, Time};
 use tidegate_sim::workload::{RecordedOperation, Trace};
+use tidegate_sim::{Sender, TagFilter, Time};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,7 +50,9 @@ pub fn read(text: &str) -> Result<Vec<Vec<Operation>>, TraceError> {
                 let graph = reader.graph(number, ranks.len() as u32)?;
                 ranks[number] = Some(graph);
             }
-            (other, None) => return Err(reader.expected(place, other, "`num_ranks`, with which a trace in GOAL begins")),
+            (other, None) => {
+                return Err(reader.expected(place, other, "`num_ranks`, with which a trace in GOAL begins"));
+            }
             (other, Some(_)) => return Err(reader.expected(place, other, "`rank` with a number and `{`")),
         }
     }
@@ -142,13 +144,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A line within a rank that begins with `first`.
-    fn statement(
-        &mut self,
-        graph: &mut Graph<'a>,
-        first: &'a str,
-        place: Place,
-        ranks: u32,
-    ) -> Result<(), TraceError> {
+    fn statement(&mut self, graph: &mut Graph<'a>, first: &'a str, place: Place, ranks: u32) -> Result<(), TraceError> {
         let relation = match self.peek()? {
             Token::Colon => {
                 self.take()?;
@@ -251,7 +247,9 @@ impl<'a> Reader<'a> {
             let (_, place) = self.take()?;
             return match way {
                 Way::Receive => Ok(Sender::Any),
-                Way::Send => Err(self.error(place, "a send has one receiver: -1 is for `recv … from` alone".to_owned())),
+                Way::Send => {
+                    Err(self.error(place, "a send has one receiver: -1 is for `recv … from` alone".to_owned()))
+                }
             };
         }
         let (number, place) = self.number("the number of a rank")?;
@@ -397,7 +395,10 @@ mod tests {
             "line 5, column 8: expected `cpu`, `nic` or the end of the line, found `gpu`"
         );
         assert_eq!(within("m:"), "line 5, column 3: expected calc, send or recv, found the end of the line");
-        assert_eq!(within("calc 1 calc 2"), "line 5, column 8: expected `cpu`, `nic` or the end of the line, found `calc`");
+        assert_eq!(
+            within("calc 1 calc 2"),
+            "line 5, column 8: expected `cpu`, `nic` or the end of the line, found `calc`"
+        );
         assert_eq!(
             within("l requires l"),
             "line 4: operations of rank 0 wait for each other in a circle; this is one of them"
@@ -423,7 +424,8 @@ mod tests {
 
     #[test]
     fn cut_off_at_any_byte_it_is_refused_or_read_and_does_not_panic() {
-        let text = "num_ranks 2\nrank 0 {\n l1 :recv 8 b from -1 tag -1 cpu 1 nic 0 /* ü */\nl2:calc 5\nl2 irequires l1\n}\n";
+        let text =
+            "num_ranks 2\nrank 0 {\n l1 :recv 8 b from -1 tag -1 cpu 1 nic 0 /* ü */\nl2:calc 5\nl2 irequires l1\n}\n";
         for (end, _) in text.char_indices() {
             let _ = Trace::parse(&text[..end]);
             let _ = Trace::parse(&text[end..]);

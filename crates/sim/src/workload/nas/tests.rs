@@ -119,9 +119,7 @@ fn each_message_has_its_receive() {
                     RecordedOperation::Send { to, bytes, tag } => {
                         *balance.entry((rank, to.0, tag, bytes)).or_default() += 1
                     }
-                    RecordedOperation::Receive {
-                        from: Sender::Rank(from), bytes, tag: TagFilter::Is(tag)
-                    } => {
+                    RecordedOperation::Receive { from: Sender::Rank(from), bytes, tag: TagFilter::Is(tag) } => {
                         *balance.entry((from.0, rank, tag, bytes)).or_default() -= 1
                     }
                     other => assert!(matches!(other, RecordedOperation::Compute(_)), "{other:?}"),
