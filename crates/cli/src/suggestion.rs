@@ -31,14 +31,14 @@ fn nearest_command(wrong: &str) -> Option<String> {
     nearest(wrong, names.into_iter())
 }
 
-/// The name that is the fewest letters away, two at most, and fewer than half of its own.
+/// The name that is the fewest letters away, two at most, and no more than a third of its own.
 fn nearest(wrong: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let far = |name: &String| strsim::osa_distance(&wrong.to_lowercase(), name);
-    let near = names.map(|name| (far(&name), name)).filter(|(far, name)| *far <= 2 && 2 * far < name.chars().count());
+    let near = names.map(|name| (far(&name), name)).filter(|(far, name)| *far <= 2 && 3 * far <= name.chars().count());
     near.min().map(|(_, name)| name)
 }
 
-/// What is said of a program that was not found: where it was looked for, and which one has nearly its name.
+/// The end of a sentence on a program that was not found: where it was looked for, and which one has nearly its name.
 pub fn of_program(program: &OsStr) -> String {
     if program.as_bytes().contains(&b'/') {
         return String::new();
@@ -75,7 +75,7 @@ mod tests {
             ("Run", "run"),
             ("paln", "plan"),
             ("reprot", "report"),
-            ("pto", "top"),
+            ("tpo", "top"),
             ("mpiexec", "run"),
         ] {
             let text = said(&["tidegate", wrong]);

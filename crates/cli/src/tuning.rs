@@ -197,7 +197,7 @@ pub(crate) fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, St
     }
 }
 
-/// What is said of parameters, with the option in the place of the variable where `is_option` says so of its name.
+/// A sentence on parameters, with the option in the place of the variable where `is_option` says so of its name.
 pub(crate) fn with_options(text: &str, is_option: impl Fn(&str) -> bool) -> String {
     let command = Tuning::augment_args(clap::Command::new(""));
     let mut options: Vec<(String, &str)> = command

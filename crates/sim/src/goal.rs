@@ -15,7 +15,7 @@ const TEXT_MOST: u64 = 1 << 30;
 /// Reads the text of a trace from a file or a pipe.
 ///
 /// # Errors
-/// If it cannot be read, is too long, or is no text. What it is instead is said, and how to get a trace.
+/// If it cannot be read, is too long, or is no text. The error says which kind of file it is, and how to get a trace.
 pub fn read_text(path: &Path) -> Result<String, String> {
     let kind = path.metadata().map_err(|error| error.to_string())?.file_type();
     if kind.is_dir() {

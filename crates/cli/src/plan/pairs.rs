@@ -95,7 +95,7 @@ fn check_pairs(pairs: &Pairs, wildcards: &HashMap<u32, Wildcards>) -> Result<(),
     ))
 }
 
-/// What receives that name rank and tag leave over is as much as the other receives need.
+/// The messages that receives with rank and tag leave over are as many as the other receives need.
 ///
 /// This finds what cannot end whatever comes first. Which message a receive gets shows only in a run; one that ends in
 /// a circle says so then.
@@ -233,7 +233,7 @@ mod tests {
                 "line 3: rank 0 receives 1 messages of any rank or with any tag, and 2 are left",
             ),
             ("recv 9b from -1 tag 4", "line 6: rank 1 sends 1 messages to rank 0 with tag 3, which receives 0"),
-            ("recv 9b from -1 tag 3\nrecv 9b from -1 tag 3", "line 9: rank 2 sends 1 messages to rank 0 with tag 4"),
+            ("recv 9b from -1 tag 3\nrecv 9b from -1 tag 3", "line 10: rank 2 sends 1 messages to rank 0 with tag 4"),
             (
                 "recv 9b from 2 tag -1\nrecv 9b from 2 tag -1\nrecv 9b from -1 tag -1",
                 "line 4: rank 0 receives 2 messages of rank 2 with any tag, and 1 are left for them: a send is missing",

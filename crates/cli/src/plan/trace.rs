@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_is_no_trace_is_named_by_its_line() {
-        assert!(refusal("num_ranks 2\nrank 0 {\nsend 8 to 1\n}").starts_with("line 3: "));
+        assert!(refusal("num_ranks 2\nrank 0 {\nsend 8 to 1\n}").starts_with("line 3, column 8: "));
         assert!(refusal("num_ranks 2").contains("nothing to plan"));
     }
 }

@@ -55,7 +55,7 @@ impl<E> Unfinished<E> {
     }
 }
 
-/// What the command needs, as its refusals say it.
+/// The file that the command needs, as its refusals say it.
 const NEEDED: &str =
     "`sim` needs a file in TOML that describes a machine and a job: `tidegate sim --fields` lists what it may say";
 
@@ -171,7 +171,7 @@ impl Shown {
 /// Behind the name of a column of times, in files for programs.
 const MICROSECONDS: &str = " (us)";
 
-/// A number of microseconds as people read it: `1.69 s`. What is no number stays as it is.
+/// A number of microseconds as people read it: `1.69 s`. A text that is no number stays as it is.
 fn with_unit(microseconds: &str) -> String {
     microseconds.parse::<f64>().map_or_else(|_| microseconds.to_owned(), |time| units::microseconds(time))
 }

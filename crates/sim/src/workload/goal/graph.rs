@@ -17,7 +17,7 @@ pub struct Operation {
     pub after_end: Vec<u32>,
 }
 
-/// What an operation waits for of another one.
+/// The part of another operation that an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// That it has begun.

@@ -66,7 +66,7 @@ enum Way {
     Receive,
 }
 
-/// What stands behind an operation.
+/// Whose options are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Options {
     OfCalc,
@@ -337,8 +337,9 @@ mod tests {
 
     #[test]
     fn a_trace_is_read_as_others_write_it() {
-        let text = "\u{feff}// comment\r\nnum_ranks 2\r\nrank 0{ l1:calc 5 cpu 3\nl2 : recv 8 b from -1 tag -1 cpu 1 nic 0\n\
-                    l3: recv 0b from 4294967295\nl2 requires l1 // comment\nl3 irequires l2 }\nrank 1\n{\n/* two\nlines */\
+        let text = "\u{feff}// comment\r\nnum_ranks 2\r\nrank 0{ l1:calc 5 cpu 3\n\
+                    l2 : recv 8 b from -1 tag -1 cpu 1 nic 0\nl3: recv 0b from 4294967295\n\
+                    l2 requires l1 // comment\nl3 irequires l2 }\nrank 1\n{\n/* two\nlines */\
                     send 16b to 0 nic 0 cpu 1 tag 7}";
         assert_eq!(
             deeds(text, 0),

@@ -9,7 +9,7 @@ pub struct TraceError {
     pub line: usize,
     /// Column, in characters, counted from 1; 0 for the line as a whole.
     pub column: usize,
-    /// What is wrong.
+    /// The reason.
     pub what: String,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is wrong at a place.
+    /// An error at a place.
     pub fn error(&self, place: Place, what: String) -> TraceError {
         let before = &self.text[..place.offset];
         let column = 1 + before.rsplit('\n').next().unwrap_or(before).trim_start_matches('\u{feff}').chars().count();

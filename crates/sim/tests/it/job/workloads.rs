@@ -132,8 +132,8 @@ fn operations_of_a_trace_wait_for_what_they_require() {
     assert!(order[1] >= Time::from_microseconds(500), "the late one waits for the computation: {}", order[1]);
 }
 
-/// Rank 1 begins late, so the first of rank 0's receives gets the message of rank 2, whose answer ends it early. Both of
-/// rank 1's messages then have to come in their order: the second is too long for the second receive.
+/// Rank 1 begins late, so the first of rank 0's receives gets the message of rank 2, whose answer ends it early. Both
+/// messages of rank 1 then have to come in their order: the second is too long for the second receive.
 const WILDCARDS: &str = "
     num_ranks 4
     rank 0 {
