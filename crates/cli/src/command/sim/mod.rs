@@ -173,7 +173,7 @@ const MICROSECONDS: &str = " (us)";
 
 /// A number of microseconds as people read it: `1.69 s`. A text that is no number stays as it is.
 fn with_unit(microseconds: &str) -> String {
-    microseconds.parse::<f64>().map_or_else(|_| microseconds.to_owned(), |time| units::microseconds(time))
+    microseconds.parse::<f64>().map_or_else(|_| microseconds.to_owned(), units::microseconds)
 }
 
 /// Does runs, with a bar that says how they get on.

@@ -34,15 +34,15 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// Adds an operation. `Err`: the label is there already.
-    pub fn add(&mut self, label: Option<&'a str>, action: RecordedOperation, line: usize) -> Result<(), ()> {
+    /// Adds an operation, unless its label is there already. Returns whether it did.
+    pub fn add(&mut self, label: Option<&'a str>, action: RecordedOperation, line: usize) -> bool {
         if let Some(label) = label
             && self.labels.insert(label, self.operations.len() as u32).is_some()
         {
-            return Err(());
+            return false;
         }
         self.operations.push(Operation { action, line, needs: 0, after_begin: Vec::new(), after_end: Vec::new() });
-        Ok(())
+        true
     }
 
     /// Which operation a label names.

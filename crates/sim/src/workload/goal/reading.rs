@@ -150,20 +150,22 @@ impl<'a> Reader<'a> {
                 self.take()?;
                 let (word, of_word) = self.word("calc, send or recv")?;
                 let action = self.operation(word, of_word, ranks)?;
-                return graph
-                    .add(Some(first), action, place.line)
-                    .map_err(|()| self.error(place, format!("`{first}` is there twice")));
+                return match graph.add(Some(first), action, place.line) {
+                    true => Ok(()),
+                    false => Err(self.error(place, format!("{} is there twice", Token::Word(first)))),
+                };
             }
             Token::Word("requires") => Relation::Requires,
             Token::Word("irequires") => Relation::Irequires,
             _ => {
                 let action = self.operation(first, place, ranks)?;
-                return Ok(graph.add(None, action, place.line).expect("what has no label is there once"));
+                graph.add(None, action, place.line);
+                return Ok(());
             }
         };
         self.take()?;
         let (label, of_label) = self.word("the label of an operation")?;
-        let none = |label: &str| format!("there is no operation `{label}` yet");
+        let none = |label: &str| format!("there is no operation {} yet", Token::Word(label));
         let waiting = graph.find(first).ok_or_else(|| self.error(place, none(first)))?;
         let needed = graph.find(label).ok_or_else(|| self.error(of_label, none(label)))?;
         graph.relate(waiting, relation, needed);
@@ -227,7 +229,9 @@ impl<'a> Reader<'a> {
                 if number.is_some() {
                     match self.take()? {
                         (Token::Word("b"), _) => {}
-                        (other, place) => return Err(self.expected(place, other, &format!("`b` behind `{word}`"))),
+                        (other, place) => {
+                            return Err(self.expected(place, other, &format!("`b` behind {}", Token::Word(word))));
+                        }
                     }
                 }
                 number
@@ -405,7 +409,11 @@ mod tests {
             "line 4: operations of rank 0 wait for each other in a circle; this is one of them"
         );
         assert!(within(&format!("send {}b to 1", "9".repeat(5000))).len() < 200);
-        assert!(within(&"x".repeat(5000)).len() < 200);
+        for long in
+            ["x".repeat(5000), format!("{} requires l", "x".repeat(5000)), format!("send {} to 1", "0".repeat(5000))]
+        {
+            assert!(within(&long).len() < 200, "{}", within(&long));
+        }
     }
 
     #[test]

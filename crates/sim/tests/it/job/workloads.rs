@@ -162,7 +162,8 @@ const WILDCARDS: &str = "
 #[test]
 fn a_receive_from_any_rank_gets_the_first_message_that_has_come_under_every_scheme() {
     let trace = Trace::parse(WILDCARDS).expect("a legal trace");
-    for (flow, processes_per_node) in all_flows().into_iter().flat_map(|flow| [(flow.clone(), 1), (flow, 4)]) {
+    let places = |flow| [(flow, 1, false), (flow, 2, true), (flow, 4, true)];
+    for (flow, processes_per_node, intra_node_path) in all_flows().into_iter().flat_map(places) {
         let ends = Rc::new(RefCell::new([Time::ZERO; 4]));
         let (seen, trace) = (ends.clone(), trace.clone());
         let program = move |task: Task| {
@@ -175,7 +176,7 @@ fn a_receive_from_any_rank_gets_the_first_message_that_has_come_under_every_sche
         let config = job(4, flow);
         let nodes = 4 / processes_per_node;
         let topology = Topology::switch(nodes).expect("legal");
-        run(SimulationConfig { processes_per_node, topology, ..config }, &program);
+        run(SimulationConfig { processes_per_node, intra_node_path, topology, ..config }, &program);
         let ends = ends.borrow();
         assert!(ends[2] < Time::from_microseconds(500), "rank 2 has its answer before rank 1 sends: {}", ends[2]);
         assert!(ends[0] >= Time::from_microseconds(500), "rank 0 waits for rank 1: {}", ends[0]);
