@@ -24,9 +24,14 @@ source $ModulesCurrentModulefile
 """What a module file calls, in as much as it needs: each variable is printed."""
 
 
-def make(target: str, destination: Path | str, prefix: str) -> None:
-    words = ["make", "--silent", *target.split(), f"LIBRARY={PROVIDER}", f"PROGRAM={TIDEGATE}", f"DESTDIR={destination}", f"PREFIX={prefix}"]
-    subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60)
+def make(*words: str) -> str:
+    """What a make of its own says, whichever one has started these tests."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name not in ("DESTDIR", "PREFIX")}
+    return subprocess.run(["make", *words], cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def make_in(destination: Path | str, prefix: str, *targets: str) -> None:
+    make("--silent", *targets, f"LIBRARY={PROVIDER}", f"PROGRAM={TIDEGATE}", f"DESTDIR={destination}", f"PREFIX={prefix}")
 
 
 def settings_of(tidegate: Path, **environment: str) -> dict[str, str]:
@@ -54,7 +59,7 @@ def settings_of_module(file: Path, **environment: str) -> dict[str, str]:
 def install(tmp_path_factory) -> Path:
     """A folder in which the prefix is where it will be."""
     folder = tmp_path_factory.mktemp("prefix") / "tidegate"
-    make("install-files install-documents", "", str(folder))
+    make_in("", str(folder), "install-files", "install-documents")
     return folder
 
 
@@ -76,7 +81,7 @@ def test_the_module_file_leaves_intel_mpis_providers_in_reach(installed, tmp_pat
 
 
 def test_a_module_file_that_was_moved_finds_its_own_place(tmp_path):
-    make("install-files", tmp_path / "tar", "")
+    make_in(tmp_path / "tar", "", "install-files")
     moved = (tmp_path / "tar").rename(tmp_path / "moved")
     (file,) = (moved / "share/modulefiles/tidegate").iterdir()
     assert settings_of_module(file)["FI_PROVIDER_PATH"] == f"{moved}/lib/tidegate"
@@ -98,12 +103,12 @@ def test_uninstall_leaves_nothing(tmp_path, prefix):
     other = tmp_path / prefix.lstrip("/") / "share/modulefiles/other"
     other.parent.mkdir(parents=True)
     other.touch()
-    make("install-files install-documents", tmp_path, prefix)
-    make("uninstall", tmp_path, prefix)
+    make_in(tmp_path, prefix, "install-files", "install-documents")
+    make_in(tmp_path, prefix, "uninstall")
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == [other]
     assert [path.name for path in (tmp_path / prefix.lstrip("/")).iterdir()] == ["share"]
 
 
 def test_install_says_how_to_use_it_in_a_line_that_carries():
-    said = subprocess.run(["make", "--dry-run", "install", "PREFIX=/opt/tidegate"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    said = make("--dry-run", "install", "PREFIX=/opt/tidegate")
     assert "echo '  eval \"$(/opt/tidegate/bin/tidegate env)\"'" in said and "FI_PROVIDER_PATH" not in said
