@@ -79,7 +79,7 @@ mod tests {
             ("mpiexec", "run"),
         ] {
             let text = said(&["tidegate", wrong]);
-            assert!(text.contains(&format!("similar subcommand exists: '{meant}'")), "{wrong}: {text}");
+            assert!(text.contains("similar subcommand") && text.contains(&format!("'{meant}'")), "{wrong}: {text}");
         }
         assert!(said(&["tidegate", "help", "rnu"]).contains("'run'"), "{}", said(&["tidegate", "help", "rnu"]));
         assert!(!said(&["tidegate", "flurble"]).contains("similar"));
