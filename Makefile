@@ -26,7 +26,7 @@ BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_b
 # What administrators use with `tidegate export`.
 MONITORING := $(addprefix packaging/monitoring/,grafana-dashboard.json prometheus-rules.yml tidegate-export.service)
 
-.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files uninstall dist dist-check clean help
+.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -143,9 +143,16 @@ test-full: build ## all parts with stamps, the whole matrix of suites, ranks and
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
 
-install: build ## install library, command and manual pages under PREFIX (default /usr/local)
-	@$(MAKE) --no-print-directory install-files
-	@echo "installed; for one's own jobs: export FI_PROVIDER_PATH=$(PREFIX)/lib/tidegate FI_PROVIDER=tidegate, or \`tidegate run\`"
+install: build ## install library, command, module file, completions, manual pages and the book under PREFIX (default /usr/local)
+	@$(MAKE) --no-print-directory install-files install-documents
+	@echo "installed; tidegate run mpiexec -n 4 ./program runs a program over it. For jobs without \`tidegate run\`, either of:"
+	@echo "  module use $(PREFIX)/share/modulefiles && module load tidegate"
+	@echo '  eval "$$($(PREFIX)/bin/tidegate env)"'
+
+# Where shells look for completions, below PREFIX; the completions of a program for another machine are left out.
+COMPLETIONS := bash:share/bash-completion/completions/tidegate zsh:share/zsh/site-functions/_tidegate fish:share/fish/vendor_completions.d/tidegate.fish
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+MODULEFILE := share/modulefiles/tidegate/$(VERSION)
 
 # What install does once everything is built. Packages are laid out by it, from their own LIBRARY and PROGRAM.
 install-files:
@@ -159,12 +166,29 @@ install-files:
 	@for page in $(MAN); do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
+	@install -D -m 644 packaging/modulefile.in $(DESTDIR)$(PREFIX)/$(MODULEFILE)
+	@sed -i 's|@VERSION@|$(VERSION)|; s|@PREFIX@|$(PREFIX)|' $(DESTDIR)$(PREFIX)/$(MODULEFILE)
+	@if $(PROGRAM) --version >/dev/null 2>&1; then for pair in $(COMPLETIONS); do \
+		file=$(DESTDIR)$(PREFIX)/$${pair#*:}; mkdir -p $$(dirname $$file) && $(PROGRAM) completions $${pair%%:*} >$$file && chmod 644 $$file || exit 1; \
+	done; fi
 
+# Packages have these in places of their own.
+install-documents:
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/tidegate LICENSE-APACHE LICENSE-MIT
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts $(PYTHON) -c 'import sys, pathlib; from packages.pages import write_pages; write_pages(pathlib.Path(sys.argv[1]))' \
+		$(DESTDIR)$(PREFIX)/share/doc/tidegate
+	@find $(DESTDIR)$(PREFIX)/share/doc/tidegate -type f -exec chmod 644 {} +
+
+# Folders that are empty then go too, but for those of the system.
 uninstall: ## remove what install put under PREFIX
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
-	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples $(DESTDIR)$(PREFIX)/share/tidegate/monitoring
-	@for folder in lib/tidegate share/tidegate; do rmdir $(DESTDIR)$(PREFIX)/$$folder 2>/dev/null || true; done
+	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples $(DESTDIR)$(PREFIX)/share/tidegate/monitoring $(DESTDIR)$(PREFIX)/share/doc/tidegate
+	@rm -f $(foreach pair,$(COMPLETIONS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(pair)))) $(DESTDIR)$(PREFIX)/$(MODULEFILE)
 	@for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page); done
+	@for folder in lib/tidegate share/tidegate share/modulefiles/tidegate; do rmdir $(DESTDIR)$(PREFIX)/$$folder 2>/dev/null || true; done
+	@case "$(DESTDIR)$(PREFIX)" in ""|/usr|/usr/local) ;; *) \
+		for folder in bin lib include share; do if [ -d $(DESTDIR)$(PREFIX)/$$folder ]; then find $(DESTDIR)$(PREFIX)/$$folder -depth -type d -empty -delete; fi; done; \
+		rmdir $(DESTDIR)$(PREFIX) 2>/dev/null || true ;; esac
 
 dist: ## build the packages into build/dist: a wheel, a .deb, a tar that works anywhere (DIST="--machine aarch64", DIST=--twice: docs/packages.md)
 	@$(PYTHON) scripts/dist.py $(DIST)

@@ -114,12 +114,12 @@ def test_a_program_is_no_trace_and_it_says_how_to_get_one():
 
 
 @pytest.mark.parametrize(("text", "says"), [
-    ("num_ranks 2\nrank 0 {\nsend 8 to 1\n}\n", "line 3: "),
+    ("num_ranks 2\nrank 0 {\nsend 8 to 1\n}\n", "line 3, column 8: expected `b` behind `8`, found `to`"),
     ("num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\n", "line 3: rank 0 sends 1 messages to rank 1 with tag 3, which receives 0"),
     # 584 years were simulated without an end, and so was a message of 16 EiB.
-    ("num_ranks 2\nrank 0 {\na: calc 18446744073709551615\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n", "line 3: a calc of 18446744073709551615 ns"),
+    ("num_ranks 2\nrank 0 {\na: calc 18446744073709551615\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n", "line 3, column 9: a calc of 18446744073709551615 ns"),
     ("num_ranks 2\nrank 0 {\ncalc 9000000000000000\nsend 8b to 1\n}\nrank 1 {\ncalc 9000000000000000\nrecv 8b from 0\n}\n", "compute for 208 days together"),
-    ("num_ranks 2\nrank 0 {\nsend 18446744073709551615b to 1\n}\nrank 1 {\nrecv 18446744073709551615b from 0\n}\n", "line 3: 18446744073709551615 bytes"),
+    ("num_ranks 2\nrank 0 {\nsend 18446744073709551615b to 1\n}\nrank 1 {\nrecv 18446744073709551615b from 0\n}\n", "line 3, column 6: 18446744073709551615 bytes"),
     ("num_ranks 2\nrank 0 {\nsend 100b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n", "line 6: of what rank 0 sends to rank 1 with tag 0, a message of 100 bytes"),
 ])
 def test_a_bad_trace_is_named_by_its_line(tmp_path, text, says):

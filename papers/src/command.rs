@@ -9,6 +9,7 @@ use tidegate_cli::command::print;
 use tidegate_cli::failure::Failure;
 use tidegate_cli::part::Part;
 use tidegate_cli::progress::Bar;
+use tidegate_cli::report::width::Width;
 use tidegate_cli::store::{Folder, Reuse};
 use tidegate_link::log::print_line;
 use tidegate_sim::run_spec::did_you_mean;
@@ -17,7 +18,7 @@ use crate::archive::{self, Unpacked};
 use crate::arguments::Arguments;
 use crate::data::usual_folder;
 use crate::experiment::Experiment;
-use crate::output::{page, results};
+use crate::output::{page, results, terminal};
 use crate::report::{Report, Verdict};
 use crate::run::CODE;
 use crate::workshop::{Scale, Workshop};
@@ -96,7 +97,10 @@ fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let ended = workshop.reports(&experiments, |experiment, report| {
         bar.suspend(|| {
             // First, because there may be no room for the files.
-            print(page::section(experiment, &report).as_bytes())?;
+            let section = page::section(experiment, &report);
+            let width = Width::of(io::stdout());
+            let section = if width.breaks_lines { terminal::shown(&section, width.columns) } else { section };
+            print(section.as_bytes())?;
             if let Some(folder) = &arguments.out {
                 let names = results::write(experiment, &report, folder).map_err(cannot_write(folder))?;
                 results::write_pages(folder, false).map_err(cannot_write(folder))?;

@@ -14,6 +14,7 @@ use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::failure::Failure;
 use crate::settings::given;
+use crate::tuning::with_options;
 
 /// Fails unless the provider and flow control can work with the parameters of the run (P eq. 2): those in `parameters`,
 /// else those in `environment`, else the defaults.
@@ -22,12 +23,17 @@ pub fn check(
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<(), Failure> {
     let value_of = |name: &str| given(parameters, environment, &variable(name));
-    let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
+    // A variable of the environment is named as it is there, all else as the option that would change it.
+    let is_option = |name: &str| {
+        parameters.iter().any(|(given, _)| *given == name) || environment(name).is_none_or(|value| value.is_empty())
+    };
+    let refuse = |text: String| Failure::usage(with_options(&text, is_option));
+    let settings = Settings::parse(value_of).map_err(|refusal| refuse(refusal.to_string()))?;
     match (settings.receive_memory, settings.peers) {
         (Some(bytes), Some(_)) => {
             let for_all =
                 |flow: &Config| Endpoint::<ShmLink>::receive_memory_for_all(&of_flow(flow.clone(), bytes)).unwrap_or(0);
-            check_receive_memory(settings.flow(1, for_all).0, bytes)
+            check_receive_memory(settings.flow(1, for_all).0, bytes).map_err(refuse)
         }
         // What is too small depends on the number of peers, which only the provider knows.
         _ => Ok(()),
@@ -92,12 +98,11 @@ fn of_flow(flow: Config, bytes: usize) -> EndpointConfig {
 }
 
 /// Fails unless a bound on receive memory has room for the part that the configuration fixes.
-fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
+fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), String> {
     let config = of_flow(flow, bytes);
-    let least =
-        Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| Failure::usage(error.named(&NAMES)))?;
+    let least = Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| error.named(&NAMES))?;
     if bytes < least {
-        return Err(Failure::usage(EndpointError::receive_memory_too_small(&config, least).named(&NAMES)));
+        return Err(EndpointError::receive_memory_too_small(&config, least).named(&NAMES));
     }
     Ok(())
 }
@@ -140,16 +145,20 @@ mod tests {
     #[test]
     fn what_flow_control_refuses_names_the_parameter() {
         for (parameters, environment, named) in [
-            ("FI_TIDEGATE_SLOTS=3", "", "FI_TIDEGATE_SLOTS=3"),
-            ("FI_TIDEGATE_CREDIT_SLOTS=0", "", "FI_TIDEGATE_CREDIT_SLOTS=0"),
-            ("FI_TIDEGATE_SLOTS=8", "FI_TIDEGATE_CREDIT_SLOTS=5", "FI_TIDEGATE_SLOTS=8"),
-            ("FI_TIDEGATE_SLOTS=16000000 FI_TIDEGATE_PEERS=1000", "", "FI_TIDEGATE_SLOTS=16000000"),
+            ("FI_TIDEGATE_SLOTS=3", "", "--slots=3 is too few: with --credit-slots=2"),
+            ("FI_TIDEGATE_CREDIT_SLOTS=0", "", "--credit-slots=0"),
+            (
+                "FI_TIDEGATE_SLOTS=8",
+                "FI_TIDEGATE_CREDIT_SLOTS=5",
+                "--slots=8 is too few: with FI_TIDEGATE_CREDIT_SLOTS=5",
+            ),
+            ("FI_TIDEGATE_SLOTS=16000000 FI_TIDEGATE_PEERS=1000", "", "--slots=16000000"),
             ("", "FI_TIDEGATE_SCHEME=fast", "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic"),
             ("", "FI_TIDEGATE_SLOTS=abc", "FI_TIDEGATE_SLOTS is \"abc\", but must be a number"),
             ("", "FI_TIDEGATE_SPIN=1.5", "FI_TIDEGATE_SPIN is \"1.5\", but must be a number"),
             ("", "FI_TIDEGATE_BULK=pigeon", "FI_TIDEGATE_BULK is \"pigeon\", but must be auto"),
             ("", "FI_TIDEGATE_STATS_DIR=/no/such/folder", "FI_TIDEGATE_STATS_DIR is \"/no/such/folder\""),
-            ("FI_TIDEGATE_RX_MEMORY=64k", "FI_TIDEGATE_PEERS=100", "FI_TIDEGATE_RX_MEMORY=65536 is too small"),
+            ("FI_TIDEGATE_RX_MEMORY=64k", "FI_TIDEGATE_PEERS=100", "--rx-memory=65536 is too small"),
         ] {
             let message = check_text(parameters, environment).unwrap_err();
             assert!(message.contains(named), "{message}");

@@ -1,8 +1,10 @@
 //! Starts the program, forwards signals to it, and waits for its end; asks short questions of other programs.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
 use crate::failure::Failure;
+use crate::suggestion;
 
 /// Signals that are meant for the program.
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
@@ -34,7 +37,7 @@ pub fn run(command: &mut Command) -> Result<Ended, Failure> {
     let caught = FORWARDED.iter().filter(|signal| !is_ignored(**signal)).chain(&[SIGCHLD]);
     let mut signals = SignalsInfo::<WithOrigin>::new(caught)
         .map_err(|error| Failure::own(format!("cannot catch signals: {error}")))?;
-    let mut child = command.spawn().map_err(|error| Failure::start(command.get_program(), &error))?;
+    let mut child = command.spawn().map_err(|error| not_started(command.get_program(), &error))?;
     let mut came = Vec::new();
     loop {
         let ended = child.try_wait().map_err(|error| Failure::own(format!("cannot wait for the program: {error}")))?;
@@ -50,6 +53,19 @@ pub fn run(command: &mut Command) -> Result<Ended, Failure> {
             }
         }
     }
+}
+
+/// Why the program was not started, and what may help.
+fn not_started(program: &OsStr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => suggestion::of_program(program),
+        io::ErrorKind::PermissionDenied if Path::new(program).is_dir() => ": it is a folder".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            format!(": it may not be executed; `chmod +x {}` lets it be", program.display())
+        }
+        _ => String::new(),
+    };
+    Failure::start(program, error, &hint)
 }
 
 fn is_for_the_program(origin: &Origin) -> bool {

@@ -1,7 +1,10 @@
 //! What `tidegate` itself can fail with, and the exit code of each failure. The codes are those of env(1) and
 //! timeout(1).
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
@@ -36,15 +39,39 @@ impl Failure {
         Failure { code: OWN, message: message.into() }
     }
 
-    /// There is no such program.
-    pub fn not_found(program: &std::ffi::OsStr) -> Self {
-        Failure { code: NOT_FOUND, message: format!("{} was not found, or cannot be executed", program.display()) }
+    /// There is no such program. `hint` says what may help, and begins with a colon.
+    pub fn not_found(program: &OsStr, hint: &str) -> Self {
+        Failure {
+            code: NOT_FOUND,
+            message: format!("{} was not found, or cannot be executed{hint}", program.display()),
+        }
     }
 
-    /// The program could not be started.
-    pub fn start(program: &std::ffi::OsStr, error: &std::io::Error) -> Self {
-        let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-        Failure { code, message: format!("cannot start {}: {error}", program.display()) }
+    /// The program could not be started; `hint` as for [`not_found`](Self::not_found).
+    pub fn start(program: &OsStr, error: &io::Error, hint: &str) -> Self {
+        let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+        Failure { code, message: format!("cannot start {}: {error}{hint}", program.display()) }
+    }
+
+    /// A file that the command line names cannot be written. That is wrong usage where it can never be, as in a folder
+    /// that is not there, and `tidegate`'s own failure otherwise, as where the disk is full.
+    pub fn write(file: &Path, error: &io::Error) -> Self {
+        let message = format!("cannot write {}: {error}", file.display());
+        match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem => Failure::usage(message),
+            _ => Failure::own(message),
+        }
+    }
+
+    /// The same failure, with more said of it.
+    #[must_use]
+    pub fn and(mut self, more: &str) -> Self {
+        self.message += more;
+        self
     }
 }
 

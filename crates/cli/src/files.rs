@@ -3,9 +3,16 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tidegate_link::files::check_replaceable;
+
+/// The folder that a file is in.
+#[must_use]
+pub fn folder_of(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or_else(|| PathBuf::from("."), Path::to_owned)
+}
 
 /// Writes a file such that whoever reads it meanwhile finds the old one or the new one: two processes may have results
 /// for one folder at the same time.
@@ -13,7 +20,7 @@ use tidegate_link::files::check_replaceable;
 /// # Errors
 /// If it cannot be written.
 pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let mode = fs::Permissions::from_mode(0o666);
     let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;

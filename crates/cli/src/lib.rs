@@ -11,7 +11,8 @@
 //! * [`export`]: running jobs as metrics for Prometheus;
 //! * [`hang`]: a job that hangs, noticed while it runs;
 //! * [`doctor`]: whether a job would run here, and what would help;
-//! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
+//! * [`failure`], [`suggestion`], [`quote`]: errors with their exit codes, the nearest name to one that is unknown, and
+//!   quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`trace`]: what the ranks of a recorded job left into a trace in GOAL;
 //! * [`recording`]: counters over time in a folder, written and read;
@@ -56,6 +57,7 @@ pub mod settings;
 pub mod shared_memory;
 pub mod sharing;
 pub mod store;
+pub mod suggestion;
 pub mod tag;
 pub mod top;
 pub mod trace;
@@ -74,7 +76,7 @@ use crate::arguments::{Cli, Command};
 
 /// The whole command: reads the arguments of this process, does what they ask, says what failed.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| suggestion::with_suggestion(error).exit());
     let result = match &cli.command {
         Command::Run(arguments) => command::run::run(arguments),
         Command::Record(arguments) => command::record::record(arguments),

@@ -44,7 +44,7 @@ impl Sharing {
     pub fn open(out: Option<&Path>, given: Option<GivenPart>) -> Result<Option<Self>, Failure> {
         let part = Part::find(given, out.is_some())?;
         let Some(out) = out else { return Ok(None) };
-        let failed = |error: std::io::Error| Failure::own(format!("cannot write to {}: {error}", out.display()));
+        let failed = |error: std::io::Error| Failure::write(out, &error);
         let folder = Folder::open(out, Reuse::OwnCode, CODE).map_err(failed)?;
         if part.is_first() {
             folder.say_others();

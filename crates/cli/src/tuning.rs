@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use tidegate_fi::parameter;
+use tidegate_fi::parameter::{self, variable};
 use tidegate_flow::SchemeName;
 
 /// What both `run` and `env` take. What is not given stays as the environment says, else at the provider's default.
@@ -193,8 +193,22 @@ pub(crate) fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, St
         // To the provider an empty variable is an unset one.
         Ok(()) if !text.is_empty() => Ok(text.to_owned()),
         Ok(()) => Err("a value is needed".to_owned()),
-        Err(misfit) => Err(misfit.remedy()),
+        Err(misfit) => Err(with_options(&misfit.remedy(), |_| true)),
     }
+}
+
+/// A sentence on parameters, with the option in the place of the variable where `is_option` says so of its name.
+pub(crate) fn with_options(text: &str, is_option: impl Fn(&str) -> bool) -> String {
+    let command = Tuning::augment_args(clap::Command::new(""));
+    let mut options: Vec<(String, &str)> = command
+        .get_arguments()
+        .filter_map(|option| option.get_long())
+        .map(|long| (variable(&long.replace('-', "_")), long))
+        .filter(|(variable, _)| is_option(variable))
+        .collect();
+    // The name of one may be the beginning of another's.
+    options.sort_by_key(|(variable, _)| std::cmp::Reverse(variable.len()));
+    options.iter().fold(text.to_owned(), |text, (variable, long)| text.replace(variable.as_str(), &format!("--{long}")))
 }
 
 impl Tuning {

@@ -84,6 +84,6 @@ pub use parcel::{Body, Parcel};
 pub use random::Random;
 pub use rendezvous::Rendezvous;
 pub use simulation::{Look, Simulation};
-pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};
+pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, TagFilter, Task};
 pub use time::Time;
 pub use topology::{Topology, TopologyError, Ways};

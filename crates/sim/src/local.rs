@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::Time;
 use crate::buffer::Part;
 use crate::flight::Rank;
-use crate::task::{Sender, Tag};
+use crate::task::{Sender, Tag, TagFilter};
 
 /// A message on its way to a process of the same node.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct LocalMessage {
 pub(crate) struct PostedLocally {
     pub operation: u32,
     pub from: Sender,
-    pub tag: Tag,
+    pub tag: TagFilter,
     pub part: Part,
 }
 
@@ -38,7 +38,7 @@ impl PostedLocally {
             Sender::Any => true,
             Sender::Rank(rank) => rank == message.from,
         };
-        is_from && self.tag == message.tag
+        is_from && self.tag.accepts(message.tag)
     }
 }
 

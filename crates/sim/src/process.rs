@@ -17,7 +17,7 @@ use crate::flight::Rank;
 use crate::link::{PacketCost, SimLink};
 use crate::local::{LocalMessage, LocalPath, PostedLocally};
 use crate::outcome::RankWait;
-use crate::task::{Aim, Call, Delivery, Run, Sender, Tag, Task};
+use crate::task::{Aim, Call, Delivery, Run, Sender, Tag, TagFilter, Task};
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,7 +237,7 @@ impl Process {
         self.task.state().borrow_mut().complete(operation, delivery);
     }
 
-    fn receive(&mut self, from: Sender, tag: Tag, part: Part, operation: u32) {
+    fn receive(&mut self, from: Sender, tag: TagFilter, part: Part, operation: u32) {
         self.endpoint.link_mut().spend(Activity::Receive, self.costs.cost.receive_call);
         let may_be_local = self.neighbours.is_some() && from != Sender::Rank(self.rank);
         if may_be_local && matches!(from, Sender::Any) | matches!(from, Sender::Rank(rank) if self.is_neighbour(rank)) {
@@ -257,9 +257,13 @@ impl Process {
                 None => return,
             },
         };
+        let space = match tag {
+            TagFilter::Any => Space::Tagged { tag: 0, ignore: u64::MAX },
+            TagFilter::Is(tag) => Space::Tagged { tag: tag.0, ignore: 0 },
+        };
         let receive = Receive {
             from,
-            space: Space::Tagged { tag: tag.0, ignore: 0 },
+            space,
             buffer: self.task.memory().buffer(part),
             context: Context(operation as usize),
             multi: None,

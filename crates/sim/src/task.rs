@@ -6,6 +6,7 @@
 //! time that it costs passes between two calls as it does in a real process.
 
 use std::cell::{Ref, RefCell};
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -41,6 +42,38 @@ where
 /// What tells messages of one pair apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag(pub u64);
+
+/// Which tags a receive accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagFilter {
+    /// All.
+    Any,
+    /// One.
+    Is(Tag),
+}
+
+impl From<Tag> for TagFilter {
+    fn from(tag: Tag) -> Self {
+        TagFilter::Is(tag)
+    }
+}
+
+impl TagFilter {
+    /// Whether it accepts a tag.
+    #[must_use]
+    pub fn accepts(self, tag: Tag) -> bool {
+        self == TagFilter::Any || self == TagFilter::Is(tag)
+    }
+}
+
+impl fmt::Display for TagFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TagFilter::Any => f.write_str("any tag"),
+            TagFilter::Is(tag) => write!(f, "tag {}", tag.0),
+        }
+    }
+}
 
 /// Whose messages a receive accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +125,7 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call {
     Send { to: Rank, tag: Tag, part: Part, operation: u32 },
-    Receive { from: Sender, tag: Tag, part: Part, operation: u32 },
+    Receive { from: Sender, tag: TagFilter, part: Part, operation: u32 },
     Compute(Time),
     Copy { from: Part, to: Part },
     Combine { from: Part, into: Part },
@@ -104,7 +137,7 @@ pub(crate) enum Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
     Send { to: Rank, tag: Tag },
-    Receive { from: Sender, tag: Tag },
+    Receive { from: Sender, tag: TagFilter },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -314,8 +347,8 @@ impl Task {
     }
 
     /// Starts to receive into `part` (`MPI_Irecv`). A longer message is an error that ends the run.
-    pub async fn start_receive(&self, from: impl Into<Sender>, tag: Tag, part: Part) -> Request {
-        let from = from.into();
+    pub async fn start_receive(&self, from: impl Into<Sender>, tag: impl Into<TagFilter>, part: Part) -> Request {
+        let (from, tag) = (from.into(), tag.into());
         let operation = self.state.borrow_mut().start(Aim::Receive { from, tag });
         self.call(Call::Receive { from, tag, part, operation }).await;
         Request(operation)
@@ -367,7 +400,7 @@ impl Task {
     }
 
     /// Receives into `part` (`MPI_Recv`).
-    pub async fn receive(&self, from: impl Into<Sender>, tag: Tag, part: Part) -> Delivery {
+    pub async fn receive(&self, from: impl Into<Sender>, tag: impl Into<TagFilter>, part: Part) -> Delivery {
         let request = self.start_receive(from, tag, part).await;
         self.wait(request).await
     }

@@ -4,4 +4,5 @@ pub mod overview;
 pub mod page;
 pub mod picture;
 pub mod results;
+pub mod terminal;
 pub mod text;

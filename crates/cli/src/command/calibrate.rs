@@ -28,6 +28,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<u8, Failure> {
         answer(address, folder.to_owned(), arguments.processor as usize).map_err(failed)?;
         return Ok(0);
     }
+    arguments.output.as_deref().map_or(Ok(()), |file| super::check_output("--output", file))?;
     let effort = if arguments.quick { Effort::QUICK } else { Effort::USUAL };
     let mut pair = Pair::start(folder, effort).map_err(failed)?;
     let mut bursts = Vec::new();

@@ -9,13 +9,14 @@ use crate::launcher::look_up;
 use crate::quote::quote;
 use crate::report::json;
 use crate::settings::Setting;
+use crate::suggestion;
 
 /// Prints the settings.
 pub fn env(arguments: &EnvArguments) -> Result<u8, Failure> {
     if let Some(program) = arguments.command.first()
         && look_up(program, std::env::var_os("PATH").as_deref()).is_none()
     {
-        return Err(Failure::not_found(program));
+        return Err(Failure::not_found(program, &suggestion::of_program(program)));
     }
     let prepared = Prepared::new(&arguments.tuning, &arguments.command, None)?;
     if !arguments.command.is_empty() && prepared.mpi.is_none() {

@@ -79,9 +79,20 @@ fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// Refuses a file that is to be written, before anything is done for it, if it has no folder or is one itself.
+///
+/// # Errors
+/// If it can never be written.
+fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
+    if is_standard_output(path) || !path.is_dir() && files::folder_of(path).is_dir() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{option}={}: name a file in a folder that exists", path.display())))
+}
+
 /// Writes a file that the user has named.
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    files::write_output(path, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+    files::write_output(path, text).map_err(|error| Failure::write(path, &error))
 }
 
 /// Writes to standard output. A reader that has gone away is no failure.

@@ -20,7 +20,7 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
     let words = &arguments.arguments;
     if let Some(program) = find() {
         let error = Command::new(&program).args(words).exec();
-        return Err(Failure::start(program.as_os_str(), &error));
+        return Err(Failure::start(program.as_os_str(), &error, ""));
     }
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return super::print(help().as_bytes()).map(|()| 0);

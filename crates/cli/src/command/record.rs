@@ -14,6 +14,7 @@ use tidegate_message::Counter;
 use crate::arguments::RecordArguments;
 use crate::command::run;
 use crate::failure::Failure;
+use crate::files::folder_of;
 use crate::report::Job;
 use crate::trace::{self, Trace, writing};
 
@@ -28,9 +29,7 @@ const TRACE_MOST: &str = "FI_TIDEGATE_TRACE_MOST";
 /// end with.
 pub fn record(arguments: &RecordArguments) -> Result<u8, Failure> {
     let output = &arguments.output;
-    if output.is_dir() || !folder_of(output).is_dir() {
-        return Err(Failure::usage(format!("--output={}: name a file in a folder that exists", output.display())));
-    }
+    super::check_output("--output", output)?;
     if let Some(folder) = &arguments.from {
         return record_from(arguments, folder);
     }
@@ -46,12 +45,6 @@ pub fn record(arguments: &RecordArguments) -> Result<u8, Failure> {
             Some(("trace", files_json(&traces)))
         })
     })
-}
-
-/// The folder that a file is in.
-fn folder_of(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 /// Where the processes of a run write: a folder of its own beside the trace, or in the folder that all hosts share.

@@ -43,9 +43,8 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
     if let Some(file) = &file {
         // A name that the user has not chosen may have been taken by another user.
         let write = if arguments.output.is_some() { files::write_output } else { files::write_chosen };
-        write(file, &html::render(&runs)).map_err(|error| {
-            Failure::own(format!("cannot write {}: {error}; --output names another file", file.display()))
-        })?;
+        write(file, &html::render(&runs))
+            .map_err(|error| Failure::write(file, &error).and("; --output names another file"))?;
     }
     if arguments.json {
         super::print_json(&as_json(&runs, file.as_deref()))?;

@@ -361,8 +361,7 @@ impl<'a> JsonFile<'a> {
             return Ok(JsonFile::StandardOutput);
         }
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        file.map(|file| JsonFile::File(path, file))
-            .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+        file.map(|file| JsonFile::File(path, file)).map_err(|error| Failure::write(path, &error))
     }
 
     fn write(self, value: &serde_json::Value) -> Result<(), Failure> {

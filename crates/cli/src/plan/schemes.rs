@@ -3,7 +3,7 @@
 use std::thread;
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::{FlowChoice, SimulationConfig};
+use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError};
 
 use super::choice::{Choice, TRIALS_MOST, Wish, all_amounts, choose, each};
 use super::estimate::Expected;
@@ -33,7 +33,15 @@ pub fn search(
 ) -> Result<(Outcomes, Vec<Choice>), String> {
     let unlimited = SimulationConfig { flow: FlowChoice::Unlimited, receive_memory: None, ..machine.clone() };
     let before = runs.tally.time();
-    let ample = runs.measure(&unlimited).map_err(|error| format!("with ample memory, a run failed: {error}"))?;
+    let failed = |error: SimulationError| {
+        let is_deadlock = matches!(error, SimulationError::Deadlock(_));
+        let advice = runs.trace.advice_on_deadlock().filter(|_| is_deadlock);
+        format!(
+            "with ample memory, a run failed: {error}{}",
+            advice.map_or_else(String::new, |advice| format!("\n{advice}"))
+        )
+    };
+    let ample = runs.measure(&unlimited).map_err(failed)?;
     let settings = |scheme: SchemeName| match aim {
         Aim::EveryAmount => all_amounts(machine, scheme, wish).map(|all| all.len()),
         Aim::Recommendation => Ok(TRIALS_MOST),

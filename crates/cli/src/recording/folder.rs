@@ -149,6 +149,22 @@ fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<(
     written.inspect_err(|_| _ = fs::remove_file(&draft)).map_err(|error| named(&path, error))
 }
 
+/// How to get a recording where a folder has none: those in the folder itself, or else a new one.
+fn how_to_get_one(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut near: Vec<PathBuf> = entries.filter(|path| path.join(FACTS_FILE).is_file()).collect();
+    near.sort();
+    match near.as_slice() {
+        [] if folder.exists() => {
+            "make one in a new folder with `tidegate run --record slow mpiexec …`, and then: tidegate report slow"
+                .to_owned()
+        }
+        [] => format!("make one with `tidegate run --record {} mpiexec …`", folder.display()),
+        [one] => format!("did you mean {}?", one.display()),
+        [first, ..] => format!("{} folders in it have one, for example {}", near.len(), first.display()),
+    }
+}
+
 /// What was run.
 ///
 /// # Errors
@@ -160,7 +176,7 @@ pub fn read_facts(folder: &Path) -> Result<Facts, Failure> {
             io::ErrorKind::NotFound => "no recording is there".to_owned(),
             _ => format!("{FACTS_FILE}: {error}"),
         };
-        Failure::usage(format!("{}: {what}: make one with `tidegate run --record {0} mpiexec …`", folder.display()))
+        Failure::usage(format!("{}: {what}: {}", folder.display(), how_to_get_one(folder)))
     })?;
     let facts: Option<Facts> = serde_json::from_slice(&bytes).ok();
     facts.filter(|facts| facts.schema == RECORDING_SCHEMA).ok_or_else(|| {

@@ -43,6 +43,20 @@ fn nanoseconds(value: u64) -> String {
     }
 }
 
+/// A time in microseconds, which may be a fraction: `31.4 µs`, `1.69 s`.
+pub fn microseconds(value: f64) -> String {
+    let nanoseconds = value * 1000.0;
+    // Below a microsecond, tenths of a nanosecond are told apart.
+    if (0.0..100.0).contains(&nanoseconds) && nanoseconds.fract() != 0.0 {
+        return format!("{nanoseconds:.1} ns");
+    }
+    if nanoseconds < 1e9 {
+        scaled(nanoseconds, 1000.0, &["ns", "µs", "ms", "s"])
+    } else {
+        self::nanoseconds(nanoseconds as u64)
+    }
+}
+
 /// Three significant digits; whole numbers stay whole.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut scaled = value;

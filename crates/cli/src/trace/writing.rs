@@ -69,7 +69,7 @@ fn goal_steps(job: &Job, process: &Process) -> Vec<GoalStep> {
                 let (rank, bytes, tag) = (Rank(job.ranks[other]), message.bytes, Tag(operation.tag));
                 match operation.way {
                     Way::Send => RecordedOperation::Send { to: rank, bytes, tag },
-                    Way::Receive => RecordedOperation::Receive { from: rank, bytes, tag },
+                    Way::Receive => RecordedOperation::Receive { from: rank.into(), bytes, tag: tag.into() },
                 }
             }
         };

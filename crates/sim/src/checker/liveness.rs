@@ -6,7 +6,7 @@ use tidegate_message::WaitCause;
 
 use crate::Time;
 use crate::flight::Rank;
-use crate::task::Tag;
+use crate::task::{Tag, TagFilter};
 
 /// What a process waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +16,12 @@ pub enum Wait {
         /// Whose.
         from: Rank,
         /// Which.
-        tag: Tag,
+        tag: TagFilter,
     },
     /// A message of anybody.
     MessageFromAnybody {
         /// Which.
-        tag: Tag,
+        tag: TagFilter,
     },
     /// A send to this process that cannot leave, or that it has not taken.
     SendTo {
@@ -96,8 +96,8 @@ impl Deadlock {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wait::MessageFrom { from, tag } => write!(f, "a message from {from} (tag {})", tag.0),
-            Wait::MessageFromAnybody { tag } => write!(f, "a message from anybody (tag {})", tag.0),
+            Wait::MessageFrom { from, tag } => write!(f, "a message from {from} ({tag})"),
+            Wait::MessageFromAnybody { tag } => write!(f, "a message from anybody ({tag})"),
             Wait::SendTo { to, tag, cause, credits } => {
                 write!(f, "its send to {to} (tag {}) to end", tag.0)?;
                 if let Some(cause) = cause {

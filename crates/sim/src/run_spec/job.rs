@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::workload::Benchmark;
+use crate::workload::{Benchmark, Trace};
 use crate::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology, Ways};
 
 use super::buffers::{self, BufferFields};
@@ -215,6 +215,11 @@ impl Sweep<JobDraft> {
             }
             _ => "",
         };
+        let of_trace = self.points.get(point).and_then(|(_, scenario)| match (error, &scenario.work) {
+            (SimulationError::Deadlock(_), Work::Trace(text)) => Trace::parse(text).ok()?.advice_on_deadlock(),
+            _ => None,
+        });
+        let remedy = of_trace.map_or_else(|| remedy.to_owned(), |advice| format!("\n{advice}"));
         format!("the run{which} failed: {what}{remedy}")
     }
 }

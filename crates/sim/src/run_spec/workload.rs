@@ -1,6 +1,5 @@
 //! Operations by name and form, patterns of traffic, traces.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -320,11 +319,7 @@ impl JobDraft {
         let refuse = |problem: String| at("trace", format!("[workload] trace: {}: {problem}", path.display()));
         let text = match name.to_str() {
             Some("halo16") => HALO.to_owned(),
-            // Of a device there may be no end.
-            _ if path.metadata().is_ok_and(|found| !found.is_file()) => {
-                return Err(refuse("no regular file".to_owned()));
-            }
-            _ => fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?,
+            _ => goal::read_text(&path).map_err(refuse)?,
         };
         let trace = goal::parse(&text).map_err(refuse)?;
         if trace.size() > config.size() {

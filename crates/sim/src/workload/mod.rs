@@ -6,7 +6,7 @@
 //! * `neighbours.rs`: halos, and all-to-alls of each process with a few others;
 //! * `phases.rs`: part of the job works, the rest waits, then another part;
 //! * `traffic.rs`: random, permutation, incast, cyclic shift, transpose;
-//! * `goal.rs`: replay of traces in the GOAL text format;
+//! * `goal/`: traces in the GOAL text format, read and replayed;
 //! * `nas/`: the NAS Parallel Benchmarks' patterns;
 //! * `recording.rs`: what a program does, in order, and as a trace in GOAL.
 
@@ -22,7 +22,7 @@ mod recording;
 mod traffic;
 
 pub use communicator::Communicator;
-pub use goal::{HALO, Trace, TraceError, TraceOperation};
+pub use goal::{HALO, Trace, TraceError, TraceOperation, WORK_MOST};
 pub use neighbours::Neighbours;
 pub use operation::{Benchmark, Mixed, Operation};
 pub use phases::{Phase, Phases};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use crate::Time;
 use crate::buffer::{Contents, Memory};
 use crate::flight::Rank;
-use crate::task::{Call, Delivery, Program, Sender, Tag, Task};
+use crate::task::{Call, Delivery, Program, Sender, Tag, TagFilter, Task};
 
 /// What a program does at one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub enum RecordedOperation {
     /// It starts to receive.
     Receive {
         /// From whom.
-        from: Rank,
+        from: Sender,
         /// How much at most.
         bytes: u64,
         /// The message's tag.
-        tag: Tag,
+        tag: TagFilter,
     },
 }
 
@@ -40,8 +40,8 @@ impl RecordedOperation {
     #[must_use]
     pub fn is_collective(self) -> bool {
         match self {
-            RecordedOperation::Compute(_) => false,
-            RecordedOperation::Send { tag, .. } | RecordedOperation::Receive { tag, .. } => {
+            RecordedOperation::Compute(_) | RecordedOperation::Receive { tag: TagFilter::Any, .. } => false,
+            RecordedOperation::Send { tag, .. } | RecordedOperation::Receive { tag: TagFilter::Is(tag), .. } => {
                 super::communicator::is_collective(tag)
             }
         }
@@ -76,12 +76,12 @@ pub fn record(program: &impl Program, rank: Rank, size: u32) -> Result<Vec<Step>
                     under_way.insert(operation, (steps.len(), delivery));
                     RecordedOperation::Send { to, bytes: part.length, tag }
                 }
-                Call::Receive { from: Sender::Rank(from), tag, part, operation } => {
+                Call::Receive { from: Sender::Rank(from), tag: TagFilter::Is(tag), part, operation } => {
                     let delivery = Delivery { peer: from, tag, length: part.length };
                     under_way.insert(operation, (steps.len(), delivery));
-                    RecordedOperation::Receive { from, bytes: part.length, tag }
+                    RecordedOperation::Receive { from: from.into(), bytes: part.length, tag: tag.into() }
                 }
-                Call::Receive { from: Sender::Any, .. } => {
+                Call::Receive { .. } => {
                     return Err(format!("rank {} receives from anybody: whose message it gets is not known", rank.0));
                 }
                 Call::Compute(span) => RecordedOperation::Compute(span),
@@ -130,7 +130,15 @@ pub fn write_rank(text: &mut impl fmt::Write, rank: u32, steps: impl IntoIterato
                 writeln!(text, "l{number}: send {bytes}b to {} tag {}", to.0, tag.0)?
             }
             RecordedOperation::Receive { from, bytes, tag } => {
-                writeln!(text, "l{number}: recv {bytes}b from {} tag {}", from.0, tag.0)?;
+                write!(text, "l{number}: recv {bytes}b from ")?;
+                match from {
+                    Sender::Any => text.write_str("-1")?,
+                    Sender::Rank(from) => write!(text, "{}", from.0)?,
+                }
+                match tag {
+                    TagFilter::Any => text.write_str(" tag -1\n")?,
+                    TagFilter::Is(tag) => writeln!(text, " tag {}", tag.0)?,
+                }
             }
         }
         if number > 0 {

@@ -16,10 +16,12 @@ use crate::failure::Failure;
 use crate::files::csv;
 use crate::parallel::parallel;
 use crate::progress::{Bar, Source};
+use crate::report::units;
 use crate::sharing::{Sharing, Unfinished};
 use crate::store::Kept;
 use tidegate_link::log::print_line;
 use tidegate_sim::RunKey;
+use tidegate_sim::goal;
 use tidegate_sim::run_spec::{BULK_FIELDS, Draft, FABRIC_FIELDS, FIELDS, Field, File, Sweep};
 
 pub use exchange::{BULK_SCHEMA, EXCHANGE_SCHEMA};
@@ -53,6 +55,32 @@ impl<E> Unfinished<E> {
     }
 }
 
+/// The file that the command needs, as its refusals say it.
+const NEEDED: &str =
+    "`sim` needs a file in TOML that describes a machine and a job: `tidegate sim --fields` lists what it may say";
+
+/// Why a file of another kind describes no run, and what it is good for.
+fn no_description(path: &Path, bytes: &[u8]) -> Option<String> {
+    let name = path.file_name().unwrap_or_default().display();
+    let replay = "operation = \"trace\" and trace";
+    if goal::is_program(bytes) {
+        return Some(format!(
+            "this is a program, and {NEEDED}. To replay a program: tidegate record -o job.goal mpiexec -n 4 ./{name}, and in the \
+             file, under [workload], {replay} = \"job.goal\""
+        ));
+    }
+    if goal::is_compressed(bytes) {
+        return Some(format!("this file is compressed, and {NEEDED}"));
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    text.lines().any(|line| line.trim_start().starts_with("num_ranks ")).then(|| {
+        format!(
+            "this is a trace, and {NEEDED}. To replay the trace, write there, under [workload], {replay} = \"{name}\"; \
+             `tidegate plan` takes traces as they are"
+        )
+    })
+}
+
 /// Runs what a file describes.
 pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let Some(path) = &arguments.file else {
@@ -62,7 +90,15 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     if prints_csv && arguments.json {
         return Err(Failure::usage("--json and --csv - both write to standard output: name a file for one of them"));
     }
-    let bytes = fs::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    arguments.csv.as_deref().map_or(Ok(()), |file| super::check_output("--csv", file))?;
+    let refuse = |why: String| Failure::usage(format!("{}: {why}", path.display()));
+    if path.is_dir() {
+        return Err(refuse(format!("this is a folder, and {NEEDED}")));
+    }
+    let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    if let Some(why) = no_description(path, &bytes) {
+        return Err(refuse(why));
+    }
     let file = File::read(bytes, path.parent().unwrap_or(Path::new("")))
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let sharing = Sharing::open(arguments.sharing.out.as_deref(), arguments.sharing.part)?;
@@ -118,13 +154,26 @@ impl Shown {
     fn table(&self) -> String {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(&self.columns).add_rows(&self.cells);
+        let is_time: Vec<bool> = self.columns.iter().map(|column| column.ends_with(MICROSECONDS)).collect();
+        table.set_header(self.columns.iter().map(|column| column.strip_suffix(MICROSECONDS).unwrap_or(column)));
+        for cells in &self.cells {
+            let each = cells.iter().zip(&is_time);
+            table.add_row(each.map(|(cell, is_time)| if *is_time { with_unit(cell) } else { cell.clone() }));
+        }
         for column in table.column_iter_mut() {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         format!("{}\n\n{}", lines.join("\n"), self.notes)
     }
+}
+
+/// Behind the name of a column of times, in files for programs.
+const MICROSECONDS: &str = " (us)";
+
+/// A number of microseconds as people read it: `1.69 s`. A text that is no number stays as it is.
+fn with_unit(microseconds: &str) -> String {
+    microseconds.parse::<f64>().map_or_else(|_| microseconds.to_owned(), units::microseconds)
 }
 
 /// Does runs, with a bar that says how they get on.

@@ -129,7 +129,8 @@ fn busiest(lengths: &[usize]) -> u32 {
 /// The same program for so many ranks.
 ///
 /// # Errors
-/// If no recogniser explains the trace, or the pattern has no meaning for so many.
+/// If a receive is for messages of any rank or with any tag, no recogniser explains the trace, or the pattern has no
+/// meaning for so many.
 pub fn scale(trace: &Trace, ranks: u32) -> Result<Scaled, String> {
     if trace.size() < RANKS_LEAST {
         return Err(format!(
@@ -137,7 +138,8 @@ pub fn scale(trace: &Trace, ranks: u32) -> Result<Scaled, String> {
             trace.size()
         ));
     }
-    let program = recognise(trace).map_err(|why| why.to_string())?;
+    let operations = (0..trace.size()).map(|rank| operation::read(trace, rank)).collect::<Result<_, _>>()?;
+    let program = recognise(trace, operations).map_err(|why| why.to_string())?;
     let before = program.geometry.fixed.clone();
     let grown = program.grow(ranks)?;
     let shape = match (&before, &grown.geometry.fixed) {
@@ -149,8 +151,7 @@ pub fn scale(trace: &Trace, ranks: u32) -> Result<Scaled, String> {
 }
 
 /// The first program that gives the trace back.
-fn recognise(trace: &Trace) -> Result<Program, Unrecognised> {
-    let mut all: Vec<Vec<Operation>> = (0..trace.size()).map(|rank| operation::read(trace, rank)).collect();
+fn recognise(trace: &Trace, mut all: Vec<Vec<Operation>>) -> Result<Program, Unrecognised> {
     recognise_all(trace, &all).or_else(|unrecognised| {
         // An MPI may write into its tags who sends.
         operation::number_tags(&mut all);

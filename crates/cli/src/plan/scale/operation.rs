@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use tidegate_sim::Time;
 use tidegate_sim::workload::{RecordedOperation, Trace};
+use tidegate_sim::{Sender, TagFilter, Time};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,10 @@ impl Operation {
 }
 
 /// What a rank of a trace does.
-pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
+///
+/// # Errors
+/// If it has a receive for messages of any rank, or with any tag.
+pub fn read(trace: &Trace, rank: u32) -> Result<Vec<Operation>, String> {
     let all = trace.operations(rank);
     let mut waiting = vec![0; all.len()];
     for of in all.iter().flat_map(|operation| operation.after_begin.iter().chain(&operation.after_end)) {
@@ -94,7 +97,17 @@ pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
         let (way, peer, bytes, tag, compute) = match operation.deed {
             RecordedOperation::Compute(span) => (Way::Compute, 0, 0, 0, span),
             RecordedOperation::Send { to, bytes, tag } => (Way::Send, to.0, bytes, tag.0, Time::ZERO),
-            RecordedOperation::Receive { from, bytes, tag } => (Way::Receive, from.0, bytes, tag.0, Time::ZERO),
+            RecordedOperation::Receive { from: Sender::Rank(from), bytes, tag: TagFilter::Is(tag) } => {
+                (Way::Receive, from.0, bytes, tag.0, Time::ZERO)
+            }
+            RecordedOperation::Receive { from, .. } => {
+                let what = if from == Sender::Any { "from any rank" } else { "with any tag" };
+                return Err(format!(
+                    "line {}: rank {rank} receives {what}: which message it gets shows only in a run, so no pattern can \
+                     be continued to more ranks. A trace of `tidegate record` names the sender and the tag of each message",
+                    operation.line
+                ));
+            }
         };
         let mut merged = Operation { way, peer, bytes, tag, compute, needs, line: operation.line };
         let before = found.len().saturating_sub(1);
@@ -114,7 +127,7 @@ pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
         places.push((last, false));
         computed = (way == Way::Compute).then_some(at);
     }
-    found
+    Ok(found)
 }
 
 /// Gives the tags of each pair of ranks numbers from 0 on, in the order in which its sender uses them first. What

@@ -9,7 +9,7 @@ use tidegate_sim::{Program as Simulated, Rank, Tag, Task, Time};
 
 /// What all ranks do.
 fn operations(trace: &Trace) -> Vec<Vec<Operation>> {
-    (0..trace.size()).map(|rank| operation::read(trace, rank)).collect()
+    (0..trace.size()).map(|rank| operation::read(trace, rank).expect("it names all senders")).collect()
 }
 
 /// The same, wherever the trace has it.
@@ -250,4 +250,15 @@ proptest! {
             prop_assert_eq!(without_lines(&Trace::parse(&same.text).expect("a legal trace")), without_lines(&trace));
         }
     }
+}
+
+#[test]
+fn receives_from_any_rank_have_no_pattern() {
+    let ring = |from: u32| format!("send 8b to {} tag 1\nrecv 8b from -1 tag 1\n", (from + 1) % 8);
+    let ranks: String = (0..8).map(|rank| format!("rank {rank} {{\n{}}}\n", ring(rank))).collect();
+    let trace = format!("num_ranks 8\n{ranks}");
+    let why = refusal(&Trace::parse(&trace).unwrap(), 16);
+    assert!(why.starts_with("line 4: rank 0 receives from any rank: ") && why.contains("tidegate record"), "{why}");
+    let why = refusal(&Trace::parse(&trace.replace("from -1 tag 1", "from 2 tag -1")).unwrap(), 16);
+    assert!(why.starts_with("line 4: rank 0 receives with any tag: "), "{why}");
 }

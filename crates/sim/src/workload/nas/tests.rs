@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::flight::Rank;
-use crate::task::Task;
+use crate::task::{Sender, TagFilter, Task};
 use crate::workload::{RecordedOperation, record};
 
 /// Messages of one process outside of collective operations, by their length.
@@ -119,10 +119,10 @@ fn each_message_has_its_receive() {
                     RecordedOperation::Send { to, bytes, tag } => {
                         *balance.entry((rank, to.0, tag, bytes)).or_default() += 1
                     }
-                    RecordedOperation::Receive { from, bytes, tag } => {
+                    RecordedOperation::Receive { from: Sender::Rank(from), bytes, tag: TagFilter::Is(tag) } => {
                         *balance.entry((from.0, rank, tag, bytes)).or_default() -= 1
                     }
-                    RecordedOperation::Compute(_) => {}
+                    other => assert!(matches!(other, RecordedOperation::Compute(_)), "{other:?}"),
                 }
             }
         }

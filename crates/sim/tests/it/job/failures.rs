@@ -20,7 +20,7 @@ fn a_circle_of_receives_is_reported_with_who_waits_for_whom() {
         panic!("three processes wait for each other");
     };
     let waits: Vec<_> = deadlock.waiters.iter().map(|waiter| (waiter.rank, waiter.waits.clone())).collect();
-    let from = |rank| vec![Wait::MessageFrom { from: Rank(rank), tag: Tag(5) }];
+    let from = |rank| vec![Wait::MessageFrom { from: Rank(rank), tag: Tag(5).into() }];
     assert_eq!(waits, [(Rank(0), from(1)), (Rank(1), from(2)), (Rank(2), from(0))]);
     assert_eq!(deadlock.circle(), Some(vec![Rank(0), Rank(1), Rank(2)]));
     let text = deadlock.to_string();

@@ -9,7 +9,7 @@ use tidegate_sim::workload::collective::Alltoall;
 use tidegate_sim::workload::{
     Benchmark, Communicator, HALO, Neighbours, Operation, Pattern, Phase, Phases, Trace, Traffic,
 };
-use tidegate_sim::{Part, Rank, Tag, Task, Time};
+use tidegate_sim::{Part, Rank, SimulationConfig, Tag, Task, Time, Topology};
 
 use super::support::{all_flows, job, mailbox, run};
 
@@ -130,4 +130,55 @@ fn operations_of_a_trace_wait_for_what_they_require() {
     run(job(2, mailbox(SchemeName::Static, 4, 1, false)), &program);
     let order = order.borrow();
     assert!(order[1] >= Time::from_microseconds(500), "the late one waits for the computation: {}", order[1]);
+}
+
+/// Rank 1 begins late, so the first of rank 0's receives gets the message of rank 2, whose answer ends it early. Both
+/// messages of rank 1 then have to come in their order: the second is too long for the second receive.
+const WILDCARDS: &str = "
+    num_ranks 4
+    rank 0 {
+        first: recv 8b from -1 tag -1
+        second: recv 8b from -1 tag 5
+        third: recv 900b from 1 tag -1
+        answer: send 8b to 2 tag 9
+        second irequires first
+        third irequires second
+        answer requires first
+    }
+    rank 1 {
+        work: calc 500000
+        short: send 8b to 0 tag 5
+        long: send 900b to 0 tag 6
+        short requires work
+        long irequires short
+    }
+    rank 2 {
+        send 8b to 0 tag 7
+        recv 8b from 0 tag 9
+    }
+    rank 3 {
+    }";
+
+#[test]
+fn a_receive_from_any_rank_gets_the_first_message_that_has_come_under_every_scheme() {
+    let trace = Trace::parse(WILDCARDS).expect("a legal trace");
+    let places = |flow| [(flow, 1, false), (flow, 2, true), (flow, 4, true)];
+    for (flow, processes_per_node, intra_node_path) in all_flows().into_iter().flat_map(places) {
+        let ends = Rc::new(RefCell::new([Time::ZERO; 4]));
+        let (seen, trace) = (ends.clone(), trace.clone());
+        let program = move |task: Task| {
+            let (trace, seen) = (trace.clone(), seen.clone());
+            async move {
+                trace.replay(&task).await;
+                seen.borrow_mut()[task.rank().0 as usize] = task.now();
+            }
+        };
+        let config = job(4, flow);
+        let nodes = 4 / processes_per_node;
+        let topology = Topology::switch(nodes).expect("legal");
+        run(SimulationConfig { processes_per_node, intra_node_path, topology, ..config }, &program);
+        let ends = ends.borrow();
+        assert!(ends[2] < Time::from_microseconds(500), "rank 2 has its answer before rank 1 sends: {}", ends[2]);
+        assert!(ends[0] >= Time::from_microseconds(500), "rank 0 waits for rank 1: {}", ends[0]);
+    }
 }
