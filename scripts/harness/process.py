@@ -209,7 +209,7 @@ def _holds(process: Path, name: str) -> bool:
     """Whether a process has a segment mapped or open."""
     path = f"{SHARED_MEMORY}/{name}"
     try:
-        if path in (process / "maps").read_text():
+        if path.encode() in (process / "maps").read_bytes():
             return True
         return any(os.readlink(link) == path for link in (process / "fd").iterdir())
     except OSError:
