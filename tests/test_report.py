@@ -19,7 +19,7 @@ from harness.mpi import Fabric
 from harness.paths import TIDEGATE
 from test_run import job
 
-LAGGARD = PROGRAMS / "laggard.c"
+LAGGARD, WAITS, HANGS = PROGRAMS / "laggard.c", PROGRAMS / "waits.c", PROGRAMS / "hangs.c"
 RANKS, SLOW = 4, 2
 SIZE_MOST = 2 << 20
 """Of an HTML file."""
@@ -42,8 +42,12 @@ def page():
         yield opened
 
 
+def tidegate(*words: str | Path, **more) -> subprocess.CompletedProcess:
+    return subprocess.run([TIDEGATE, *words], capture_output=True, text=True, timeout=240, **more)
+
+
 def report(*words: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run([TIDEGATE, "report", *words], capture_output=True, text=True, timeout=240)
+    return tidegate("report", *words)
 
 
 def facts(*words: str | Path) -> dict:
@@ -92,13 +96,87 @@ def test_the_report_is_a_paragraph_and_a_file(recorded):
 
 def test_two_runs_are_compared(recorded, tmp_path):
     target = tmp_path / "both.html"
-    done = report(recorded / "slow", recorded / "even", "-o", target)
-    assert done.returncode == 0 and "even compared with slow: time" in done.stdout, done.stdout + done.stderr
-    assert "even compared with slow" in target.read_text()
+    for command in ("diff", "report"):
+        done = tidegate(command, recorded / "slow", recorded / "even", "-o", target)
+        assert done.returncode == 0 and "even compared with slow: time" in done.stdout, done.stdout + done.stderr
+        assert "even compared with slow" in target.read_text()
     comparison = facts(recorded / "slow", recorded / "even")["comparison"]
     time_line = next(line for line in comparison["lines"] if line["name"] == "time of the run")
     # Which of the two took longer is the machine's affair.
     assert len(time_line["numbers"]) == 2 and min(time_line["numbers"]) > 0
+
+
+def test_sides_of_several_runs_are_compared_by_their_medians(recorded, tmp_path):
+    slow, even = recorded / "slow", recorded / "even"
+    found = json.loads(tidegate("diff", "--json", slow, slow, slow, "--", even, even, even).stdout)
+    assert (found["schema"], found["runs"], found["html"]) == ("tidegate-diff/1", [3, 3], None)
+    delayed = next(line for line in found["lines"] if line["id"] == "time")
+    assert len(delayed["values"][0]) == 3 and delayed["medians"][0] == delayed["values"][0][0]
+    same = json.loads(tidegate("diff", "--json", slow, slow).stdout)
+    assert {line["difference"]["is"] for line in same["lines"]} == {"same"} and same["headline"].startswith("No difference"), same
+    for words, said in (([slow], "compares two sides"), ([slow, even, even], "of which side"), ([slow, "--", tmp_path], "no recording is there")):
+        done = tidegate("diff", *words)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    done = tidegate("diff", slow, even, "--json", "-o", "-")
+    assert done.returncode == 2 and "both write to standard output" in done.stderr, done.stderr
+
+
+def test_the_page_is_shown_by_the_users_browser_or_its_place_is_told(recorded, tmp_path):
+    browser_of_mine, target = tmp_path / "browser", tmp_path / "page.html"
+    browser_of_mine.write_text(f"#!/bin/sh\nprintf %s \"$1\" > {tmp_path}/shown\n")
+    browser_of_mine.chmod(0o755)
+    bare = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
+    done = tidegate("report", "--open", recorded / "slow", "-o", target, env=bare | {"BROWSER": f"/nowhere/browser:{browser_of_mine}"})
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert (tmp_path / "shown").read_text() == str(target.resolve())
+    done = tidegate("report", "--open", recorded / "slow", "-o", target, env=bare)
+    assert done.returncode == 0 and f"tidegate: {target} is not shown: there is no display here" in done.stderr, done.stderr
+    done = tidegate("diff", "--open", recorded / "slow", recorded / "even", "-o", "-")
+    assert done.returncode == 2 and "--open shows a file" in done.stderr, done.stderr
+
+
+def record(mpi, folder: Path, command: list, *options: str) -> process.Result:
+    words = [TIDEGATE, "run", "--quiet", "--record", folder, "--record-interval", "20ms", *options, "--", *command]
+    return process.run(words, mpi.bare_environment(), timeout=60)
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_nothing_is_open_after_a_clean_end(name, tmp_path):
+    """MPIs close with receives of their own posted."""
+    mpi = mpis.WHEELS[name]()
+    done = record(mpi, tmp_path / "run", job(mpi, RANKS, [WAITS, "even", "2", "10"]))
+    assert done.status == 0, done.explain()
+    assert facts(tmp_path / "run")["runs"][0]["open"] == []
+    report(tmp_path / "run", "-o", tmp_path / "page.html")
+    assert "Still open at the end" not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_hang_is_drawn_with_its_tags(name, tmp_path):
+    mpi = mpis.WHEELS[name]()
+    done = record(mpi, tmp_path / "run", job(mpi, RANKS, [HANGS, "tag"]), "--hang-after", "1", "--hang-exit")
+    assert done.status == 123, done.explain()
+    run = facts(tmp_path / "run")["runs"][0]
+    assert run["title"] == f"rank {RANKS - 1} waits for tag 77 of rank 0, which sent tag 78" and run["look_at"] == f"rank {RANKS - 1}", run["title"]
+    report(tmp_path / "run", "-o", tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert '<figure class="hang"' in text and text.count("<circle") == 2 and "and 2 more ranks wait for these" in text
+    assert "after SIGTERM (signal 15)" in text or "ended by SIGTERM" in text, "how it ended"
+
+
+def test_how_a_program_ended_is_told_also_without_endpoints(tmp_path):
+    def ended(script: str) -> tuple[dict, str]:
+        folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
+        subprocess.run([TIDEGATE, "run", "--record", folder, "sh", "-c", script], capture_output=True)
+        run = facts(folder)["runs"][0]
+        return run, next(line for line in run["summary"] if line["name"] == "how it ended")["values"][0]
+    run, how = ended("exit 0")
+    assert (run["title"], how) == ("no process used Tidegate", "exit code 0") and "may not use MPI" in run["paragraph"]
+    # 127 is the number of no signal.
+    for code, expected in ((255, "exit code 255"), (127, "exit code 127"), (139, "exit code 139 (SIGSEGV)")):
+        assert ended(f"exit {code}")[1] == expected
+    run, how = ended("kill -9 $$")
+    assert (run["title"], how) == ("the job was ended by SIGKILL", "ended by SIGKILL (signal 9)")
 
 
 def test_a_folder_with_a_recording_is_refused_before_anything_starts(recorded, tmp_path):
@@ -108,11 +186,12 @@ def test_a_folder_with_a_recording_is_refused_before_anything_starts(recorded, t
     assert report(tmp_path).returncode == 2 and "tidegate run --record" in report(tmp_path).stderr
 
 
-def test_a_program_without_endpoints_leaves_nothing_to_report(tmp_path):
+def test_a_program_without_endpoints_has_a_report_that_says_so(page, tmp_path):
     done = subprocess.run([TIDEGATE, "run", "--record", tmp_path / "none", "true"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     done = report(tmp_path / "none")
-    assert done.returncode == 2 and "no endpoint of Tidegate was seen while `true` ran" in done.stderr, done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("No process used Tidegate."), done.stdout + done.stderr
+    check(page, tmp_path / "none" / "report.html", tmp_path)
     # A program that does not start leaves no folder.
     done = subprocess.run([TIDEGATE, "run", "--record", tmp_path / "other", "/nowhere/program"], capture_output=True, text=True)
     assert done.returncode == 127 and not (tmp_path / "other").exists()
@@ -197,10 +276,14 @@ def test_the_file_looks_right_in_a_browser(recorded, page, tmp_path):
     page.press("ArrowRight")
     said = page.value("document.querySelector('.strips output').textContent")
     assert re.match(rf"rank {SLOW} at [\d.]+ m?s: ", said), said
-    # A chosen rank is drawn in the charts above.
-    page.press("Enter")
-    page.press("ArrowRight")
+    # The rank to look at first is drawn in the charts from the start, else one that is chosen.
+    blamed = facts(recorded / "slow")["runs"][0]["look_at"]
+    if blamed != f"rank {SLOW}":
+        page.press("Enter")
+        page.press("ArrowRight")
     assert f"rank {SLOW}: " in page.value("document.querySelector('.charts output').textContent")
+    assert page.value("document.querySelectorAll('time').length") == 1
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC(.\d\d:\d\d)?", page.value("document.querySelector('time').textContent"))
     # And by the pointer.
     page.value("document.querySelector('.charts canvas').scrollIntoView()")
     x, y, width, height = page.value("(b => [b.x, b.y, b.width, b.height])(document.querySelector('.charts canvas').getBoundingClientRect())")
@@ -246,7 +329,7 @@ def varint(value: int) -> bytes:
     return bytes(out) + bytes([value])
 
 
-def record(kind: int, payload: bytes) -> bytes:
+def frame(kind: int, payload: bytes) -> bytes:
     return bytes([kind]) + varint(len(payload)) + payload
 
 
@@ -268,16 +351,16 @@ def made_up(folder: Path, *, ranks: int, samples: int, program: str) -> None:
             payload += varint(1 if rank else 0) + varint(7)
             for number, by in enumerate(grown):
                 payload += varint(1 if number else 0) + varint(2 * by)
-        steps.append(record(2, payload))
+        steps.append(frame(2, payload))
     bounds = varint(0) + varint(ranks)
     for rank in range(ranks):
         bounds += varint(1 if rank else 0) + varint(3) + varint(7) + varint(2 * (64 << 20)) + varint(1) + varint(2 << 20) + varint(1) + varint(3 << 20)
     with (folder / "samples.tidegate").open("wb") as file:
-        file.write(b"TIDEREC\x02" + record(0, header))
+        file.write(b"TIDEREC\x02" + frame(0, header))
         for rank in range(ranks):
-            file.write(record(1, json.dumps({"rank": rank, "pid": rank, "id": rank + 1, "host": program, "program": program, "scheme": "dynamic",
+            file.write(frame(1, json.dumps({"rank": rank, "pid": rank, "id": rank + 1, "host": program, "program": program, "scheme": "dynamic",
                                              "slots_per_peer": 64, "credit_slots": 2, "peers": ranks}).encode()))
-        file.write(record(2, bounds))
+        file.write(frame(2, bounds))
         for sample in range(samples - 1):
             file.write(steps[sample * 7 % 16])
     waits = [[{"peer": (rank * 17 + other * 31) % ranks + 1, "cause": cause, "count": 5, "waited_ns": (rank * 7919 + other * 104729) % 10**9, "goes_on": False}

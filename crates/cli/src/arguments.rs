@@ -30,8 +30,8 @@ pub use diagnosing::DoctorArguments;
 use exporting::EXPORT_HELP;
 pub use exporting::{ExportArguments, Listen};
 pub use hanging::HangOptions;
-use recording::REPORT_HELP;
-pub use recording::{RecordOptions, ReportArguments};
+use recording::{DIFF_HELP, REPORT_HELP};
+pub use recording::{DiffArguments, RecordOptions, ReportArguments};
 use simulating::{PAPER_HELP, SIM_HELP};
 pub use simulating::{PaperArguments, SharingOptions, SimArguments};
 use watching::{COUNTERS_HELP, TOP_HELP};
@@ -60,6 +60,7 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
                   tidegate top\n  \
                   eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n  \
                   tidegate run --record slow mpiexec -n 8 ./program && tidegate report slow\n  \
+                  tidegate diff slow fast\n  \
                   tidegate sim machine.toml\n  \
                   tidegate paper P-fig14\n  \
                   tidegate plan job.goal --machine machine.toml\n\n\
@@ -128,6 +129,12 @@ pub enum Command {
     /// side. The file needs no network and no other file.
     #[command(after_help = REPORT_HELP)]
     Report(ReportArguments),
+    /// Say whether recordings of two sides differ in time, waiting or memory, and show both
+    ///
+    /// Runs of the same command are never alike. With several recordings of each side a difference is one if all values
+    /// of one side lie beyond all values of the other; with one of each, if it is more than such runs differ by.
+    #[command(after_help = DIFF_HELP)]
+    Diff(DiffArguments),
     /// Find how much memory is enough for the job of a trace to take hardly longer, and recommend settings
     ///
     /// The trace is replayed in the simulator under one setting after the other: of each scheme the fewest slots or

@@ -17,7 +17,8 @@
 //! * [`trace`]: what the ranks of a recorded job left into a trace in GOAL;
 //! * [`recording`]: counters over time in a folder, written and read;
 //! * [`advice`]: what to change in a run, computed from what was recorded of it;
-//! * [`html`]: recordings as one HTML file;
+//! * [`html`]: recordings as one HTML file; [`browser`]: shows it;
+//! * [`diff`]: whether recordings of two sides differ;
 //! * [`tag`]: what the match bits of each MPI say;
 //! * [`parallel`], [`progress`], [`store`]: runs of the simulator side by side, how they get on, where they are kept;
 //! * [`part`], [`sharing`]: which part of them this process does, of how many; runs that several processes share;
@@ -28,12 +29,14 @@
 pub mod advice;
 pub mod alltoall;
 pub mod arguments;
+pub mod browser;
 pub mod calibrate;
 pub mod check;
 pub mod child;
 pub mod command;
 pub mod culprit;
 pub mod deaths;
+pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod failure;
@@ -87,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
         Command::Report(arguments) => command::report::report(arguments),
+        Command::Diff(arguments) => command::diff::diff(arguments),
         Command::Plan(arguments) => command::plan::plan(arguments),
         Command::Calibrate(arguments) => command::calibrate::calibrate(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),

@@ -4,7 +4,7 @@ use tidegate_message::Counter;
 
 use super::{Point, count, names, of_job, of_process, time};
 use crate::culprit::LASTED_AT_THE_END;
-use crate::recording::rows::OpenKind;
+use crate::recording::rows::{OpenKind, UNTAGGED};
 use crate::recording::view::{Open, View};
 
 /// The name of a point: nobody sent anything.
@@ -23,14 +23,26 @@ pub fn nothing_sent(run: &View) -> Option<Point> {
     let counters = [Counter::PacketsSent, Counter::MessagesSelf, Counter::RmaOperations, Counter::AtomicOperations];
     counters.iter().all(|counter| run.job(*counter) == 0).then(|| Point {
         id: NOTHING_SENT,
-        headline: "no message went through Tidegate".to_owned(),
-        text:
-            "No message went through Tidegate, so there is nothing to say of flow control: what `tidegate run` printed \
-               says why that may be."
-                .to_owned(),
+        headline: match run.processes.is_empty() {
+            true => "no process used Tidegate".to_owned(),
+            false => "no message went through Tidegate".to_owned(),
+        },
+        text: why_nothing(run),
         options: Vec::new(),
         evidence: vec![of_job(run, Counter::PacketsSent)],
     })
+}
+
+fn why_nothing(run: &View) -> String {
+    let reasons = run.facts.end.as_ref().map_or(&[][..], |end| &end.failure.reasons);
+    let what = match run.processes.is_empty() {
+        true => "No process opened an endpoint of Tidegate, so there is nothing to say of flow control",
+        false => "No message went through Tidegate, so there is nothing to say of flow control",
+    };
+    match reasons {
+        [] => format!("{what}: what `tidegate run` printed says why that may be."),
+        reasons => format!("{what}. {}", reasons.join(" ")),
+    }
 }
 
 /// The recording does not cover the whole run.
@@ -76,7 +88,7 @@ pub fn unfinished(run: &View) -> Option<Point> {
         return None;
     }
     // Untagged receives are the MPI's own: it posts buffers for what may come.
-    let is_mpis = |open: &Open| open.row.kind == OpenKind::Receive && open.row.tag == "untagged";
+    let is_mpis = |open: &Open| open.row.kind == OpenKind::Receive && open.row.tag == UNTAGGED;
     let lasted = |open: &Open| u128::from(open.row.age_ns) >= LASTED_AT_THE_END.as_nanos();
     let counts = |open: &Open| (run.held_up.is_some() || lasted(open)) && !is_mpis(open);
     let oldest = |kind: OpenKind| run.open.iter().find(|open| open.row.kind == kind && counts(open));

@@ -97,7 +97,12 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
         let own = run.processes[process].share(Counter::WaitNanoseconds, run);
         held.most >= LATE_LEAST && own <= OWN_MOST * held.most
     };
-    (share >= least && matters).then_some(held)
+    (share >= least && matters && is_long(run, waited_ns)).then_some(held)
+}
+
+/// Whether this much waiting is worth a word: of a job of a tenth of a second a few milliseconds are a large part.
+fn is_long(run: &View, waited_ns: u64) -> bool {
+    run.is_simulated() || waited_ns >= waiting::LEAST_NS
 }
 
 /// All waits, as parts of the time for which the waiting process was there.

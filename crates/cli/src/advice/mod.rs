@@ -4,18 +4,24 @@
 //! says nothing that the numbers do not support: where they show that something waited and not how much more would be
 //! enough, it says so. The rules, in the order in which they are heard:
 //!
-//! * `ending`: what was lost, and what was not finished;
+//! * `failed`: how the job failed;
+//! * `ending`: what was lost, and what was not finished; [`stuck`] has the waits that went on then;
 //! * `held_up`: one process for which most others waited, by the waits of each pair;
 //! * `flow`: waits for credits, full mailboxes, posted buffers, by scheme;
 //! * `memory`: receive memory that had no room, and receive memory that nobody used;
 //! * `network`: batches that were sent again;
 //! * `waiting`: waits for messages for which no process is to blame alone.
+//!
+//! [`next`] is the line to copy, [`blamed`] the process that pictures show from the start.
 
 mod ending;
+mod failed;
 mod flow;
 mod held_up;
 mod memory;
 mod network;
+pub mod next;
+pub mod stuck;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -25,6 +31,7 @@ use tidegate_message::{Counter, Unit};
 
 use crate::recording::view::{Process, View};
 use crate::report::units;
+use stuck::Stuck;
 
 pub use held_up::{HeldUp, held_up};
 pub use waiting::Waiting;
@@ -39,6 +46,9 @@ const MESSAGES_MATTER: f64 = 0.01;
 pub struct Advice {
     /// What there is to say, the most important first; never empty.
     pub points: Vec<Point>,
+    /// The waits of a hang, if the first point is about one.
+    #[serde(skip)]
+    pub stuck: Option<Stuck>,
 }
 
 /// One thing that there is to say.
@@ -86,6 +96,20 @@ impl Advice {
         self.points.iter().find(|point| point.id != ending::INCOMPLETE).map_or("", |point| point.headline.as_str())
     }
 
+    /// The same in a few words, for those who have three seconds: what comes before the first colon.
+    #[must_use]
+    pub fn title(&self, run: &View) -> String {
+        let stuck = self.stuck.as_ref();
+        stuck.map_or_else(|| few_words(self.headline()).0.to_owned(), |stuck| stuck.title(run))
+    }
+
+    /// The rest of the headline, without a full stop; empty if the title is all of it.
+    #[must_use]
+    pub fn subtitle(&self, run: &View) -> String {
+        let stuck = self.stuck.as_ref();
+        stuck.map_or_else(|| few_words(self.headline()).1.to_owned(), |stuck| stuck.extent(run))
+    }
+
     /// Those that make the job better; not those by which it would only take less.
     #[must_use]
     pub fn changes(&self) -> Vec<&str> {
@@ -122,8 +146,12 @@ fn options_of<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<&'a str> {
 #[must_use]
 pub fn advise(run: &View) -> Advice {
     type Rule = fn(&View) -> Option<Point>;
-    let first: [Rule; 3] = [ending::nothing_sent, ending::lost, ending::unfinished];
+    let first: [Rule; 4] = [failed::failed, ending::nothing_sent, ending::lost, ending::unfinished];
     let mut points: Vec<Point> = first.iter().filter_map(|rule| rule(run)).collect();
+    if points.first().is_some_and(|point| point.id == failed::FAILED) {
+        // It has the same reasons.
+        points.retain(|point| point.id != ending::NOTHING_SENT);
+    }
     let held = held_up(run);
     // Where one process holds up the others, more room does not help; settings that are worse than the usual ones cost
     // all the same, and may be why it does.
@@ -136,19 +164,41 @@ pub fn advise(run: &View) -> Advice {
     points.extend(held.iter().map(|held| held_up::point(run, held)));
     points.extend(network::resent(run));
     if points.is_empty() {
-        points.extend(waiting::point(run));
+        points.extend(waiting::crowded(run).or_else(|| waiting::point(run)));
     }
     if points.is_empty() {
         points.push(calm(run));
     }
     // What a job that did not come to its end has used says nothing of what it needs.
     let incomplete = ending::incomplete(run);
-    let says_nothing = [ending::NOTHING_SENT, ending::LOST, ending::UNFINISHED, memory::NO_ROOM];
+    let says_nothing = [failed::FAILED, ending::NOTHING_SENT, ending::LOST, ending::UNFINISHED, memory::NO_ROOM];
     if incomplete.is_none() && !points.iter().any(|point| says_nothing.contains(&point.id)) {
         points.extend(memory::unused(run));
     }
+    let stuck = match points.first_mut() {
+        Some(first) if first.id == ending::UNFINISHED => Stuck::of(run).inspect(|stuck| first.text += stuck.remedy()),
+        _ => None,
+    };
     points.splice(..0, incomplete);
-    Advice { points }
+    Advice { points, stuck }
+}
+
+/// The process to look at first, if there is one: it is drawn from the start.
+#[must_use]
+pub fn blamed(run: &View, advice: &Advice) -> Option<usize> {
+    let first = advice.points.iter().find(|point| point.id != ending::INCOMPLETE)?;
+    match first.id {
+        failed::FAILED => failed::first_dead(run),
+        ending::UNFINISHED => advice.stuck.as_ref()?.blamed,
+        "uneven" => Waiting::of(run).map(|waiting| waiting.least.1),
+        memory::NO_ROOM => run.most(Counter::PressureNanoseconds).map(|(process, _)| process),
+        _ => held_up(run).filter(|_| advice.has("late") || advice.has("held_up")).map(|held| held.process),
+    }
+}
+
+/// A sentence in two: what comes before its first colon, and the rest.
+fn few_words(text: &str) -> (&str, &str) {
+    text.split_once(": ").unwrap_or((text, ""))
 }
 
 /// The names of points that ask for no change.

@@ -224,7 +224,7 @@ fn a_rank_that_is_late_with_its_messages_is_named_and_not_the_next_in_the_chain(
         advise(&made.view(&[3.0, least, 3.0, 3.1].map(of)))
     };
     let said = only(&even(2.9), "waiting").headline;
-    assert_eq!(said, "ranks waited 30 % of the time for each other's messages, none much more than the others");
+    assert_eq!(said, "ranks waited 30 % of the time for each other's messages: none much more than the others");
     let said = only(&even(0.2), "uneven").headline;
     assert_eq!(said, "work is uneven: rank 1 waited least for messages, 2.0 % of its time, and rank 3 most, 31 %");
     let calm = only(&advise(&Made::new(2).view(&[0.1, 0.3].map(of))), "nothing_waited").headline;
@@ -352,7 +352,9 @@ fn two_rules_that_want_one_option_give_one() {
         options: vec![option.into()],
         evidence: Vec::new(),
     };
-    let advice =
-        Advice { points: vec![point("a", "--slots 128"), point("b", "--slots 32"), point("c", "--rx-memory 1M")] };
+    let advice = Advice {
+        points: vec![point("a", "--slots 128"), point("b", "--slots 32"), point("c", "--rx-memory 1M")],
+        stuck: None,
+    };
     assert_eq!(advice.options(), ["--slots 128", "--rx-memory 1M"]);
 }

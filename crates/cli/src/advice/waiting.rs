@@ -12,6 +12,11 @@ const MEAN_MATTERS: f64 = 0.1;
 /// Work is uneven where the one that waits most waits for so much more of its time than the one that waits least.
 const UNEVEN: f64 = 0.25;
 
+/// From this number of ranks on each processor on, that is said first.
+const CROWDED: usize = 3;
+/// Waits of a process that are shorter than this together are no reason to change anything, however short the run is.
+pub const LEAST_NS: u64 = 50_000_000;
+
 /// How the processes waited for messages, as parts of the time for which they were there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waiting {
@@ -40,7 +45,7 @@ impl Waiting {
 
 /// Processes waited for messages, and none of them for one alone.
 pub fn point(run: &View) -> Option<Point> {
-    let waiting = Waiting::of(run).filter(|waiting| waiting.mean >= MEAN_MATTERS)?;
+    let waiting = Waiting::of(run).filter(|waiting| matters(run, waiting))?;
     let label = |(_, process): (f64, usize)| run.processes[process].label.as_str();
     let (most, least, mean) = (percent(waiting.most.0), percent(waiting.least.0), percent(waiting.mean));
     let is_uneven = waiting.most.0 - waiting.least.0 >= UNEVEN;
@@ -73,7 +78,7 @@ pub fn point(run: &View) -> Option<Point> {
         false => Point {
             id: "waiting",
             headline: format!(
-                "ranks waited {mean} of the time for each other's messages, none much more than the others{shared}"
+                "ranks waited {mean} of the time for each other's messages: none much more than the others{shared}"
             ),
             text: format!(
                 "Processes waited {mean} of their time for messages in the mean, {} most with {most}, and no process is \
@@ -84,6 +89,37 @@ pub fn point(run: &View) -> Option<Point> {
             options: Vec::new(),
             evidence,
         },
+    })
+}
+
+/// Whether it is worth a word.
+fn matters(run: &View, waiting: &Waiting) -> bool {
+    let most_ns = run.processes.iter().map(|process| process.get(Counter::WaitNanoseconds)).max().unwrap_or(0);
+    waiting.mean >= MEAN_MATTERS && most_ns >= LEAST_NS
+}
+
+/// Many more ranks than processors: that explains waits, and how uneven they are.
+pub fn crowded(run: &View) -> Option<Point> {
+    let waiting = Waiting::of(run).filter(|waiting| matters(run, waiting))?;
+    let (ranks, processors) = crowd(run).filter(|(ranks, processors)| *ranks >= CROWDED * *processors as usize)?;
+    let (mean, noun) = (percent(waiting.mean), if processors == 1 { "processor" } else { "processors" });
+    Some(Point {
+        id: "crowded",
+        headline: format!(
+            "{ranks} ranks share {processors} {noun}: they waited {mean} of the time for messages in the mean"
+        ),
+        text: format!(
+            "{ranks} ranks share {processors} {noun} here, so at any time most of them have none: what ranks waited for \
+             messages, {mean} of their time in the mean, includes time for which the ranks that were to send had no \
+             processor. Give each rank a processor before looking at anything else: fewer ranks here, or more hosts. Flow \
+             control has no part in that."
+        ),
+        options: Vec::new(),
+        evidence: vec![
+            Evidence { name: "ranks here".to_owned(), of: "job".to_owned(), value: ranks.to_string() },
+            Evidence { name: "processors".to_owned(), of: "host".to_owned(), value: processors.to_string() },
+            of_process(run, waiting.most.1, Counter::WaitNanoseconds),
+        ],
     })
 }
 

@@ -5,16 +5,34 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use crate::failure::Failure;
+
 pub(super) const REPORT_HELP: &str = "\
 Exit code: 0; 2 wrong usage, or there is no recording; 125 the file cannot be written.
 
 Examples:
   tidegate run --record slow mpiexec -n 16 ./program
   tidegate report slow                     (says what to change, and writes slow/report.html)
-  tidegate report slow fast -o both.html   (two runs side by side)
+  tidegate report --open slow              (and shows it)
   tidegate report --json slow
 
-docs/report.md shows how to read it.";
+With two recordings it does what `tidegate diff` does, for one version more. docs/report.md shows how to read it.";
+
+pub(super) const DIFF_HELP: &str = "\
+Exit code: 0, whether they differ or not; 2 wrong usage, or there is no recording; 125 the file cannot be written.
+
+Examples:
+  tidegate diff before after               (one run of each side: only large differences can be told)
+  tidegate diff a1 a2 a3 -- b1 b2 b3       (three of each: small ones, too)
+  tidegate diff --json before after
+
+To record three runs of each side:
+  for i in 1 2 3; do
+    tidegate run --record a$i mpiexec -n 16 ./program
+    tidegate run --record b$i --scheme static mpiexec -n 16 ./program
+  done
+
+docs/report.md says how it tells a difference from noise.";
 
 /// Arguments of `tidegate report`.
 #[derive(Debug, Args)]
@@ -30,6 +48,54 @@ pub struct ReportArguments {
     /// Print JSON instead of text; an HTML file is written only with --output
     #[arg(long)]
     pub json: bool,
+
+    /// Show the file in the browser that BROWSER names, or in that of the desktop
+    #[arg(long, conflicts_with = "json")]
+    pub open: bool,
+}
+
+/// Arguments of `tidegate diff`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tidegate diff [OPTIONS] BEFORE AFTER\n       tidegate diff [OPTIONS] BEFORE... -- AFTER..."
+)]
+pub struct DiffArguments {
+    /// Folders of recordings of the first side; without --, of one run of each side
+    #[arg(required = true, num_args = 1.., value_name = "BEFORE", value_hint = ValueHint::DirPath)]
+    pub before: Vec<PathBuf>,
+
+    /// Those of the second side
+    #[arg(last = true, value_name = "AFTER", value_hint = ValueHint::DirPath)]
+    pub after: Vec<PathBuf>,
+
+    /// The HTML file; - is standard output [default: comparison.html in the first folder]
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Print JSON instead of text; an HTML file is written only with --output
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show the file in the browser that BROWSER names, or in that of the desktop
+    #[arg(long, conflicts_with = "json")]
+    pub open: bool,
+}
+
+impl DiffArguments {
+    /// The folders of both sides.
+    ///
+    /// # Errors
+    /// If it is not clear which are of which side.
+    pub fn sides(&self) -> Result<[Vec<PathBuf>; 2], Failure> {
+        match (&self.before[..], &self.after[..]) {
+            ([first, second], []) => Ok([vec![first.clone()], vec![second.clone()]]),
+            ([_], []) => Err(Failure::usage("tidegate diff compares two sides: tidegate diff BEFORE AFTER")),
+            (_, []) => {
+                Err(Failure::usage("which of these recordings are of which side? tidegate diff A1 A2 A3 -- B1 B2 B3"))
+            }
+            (before, after) => Ok([before.to_vec(), after.to_vec()]),
+        }
+    }
 }
 
 /// What `tidegate run` records.

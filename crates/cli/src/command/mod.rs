@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod completions;
 pub mod counters;
+pub mod diff;
 pub mod doctor;
 pub mod env;
 pub mod export;

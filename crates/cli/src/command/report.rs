@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
 
-use crate::advice;
+use crate::advice::{self, next};
 use crate::arguments::ReportArguments;
+use crate::browser;
+use crate::diff::{Comparison, Side, compare};
 use crate::failure::Failure;
 use crate::files;
 use crate::html::{self, Shown, summary};
-use crate::recording::view::Recording;
+use crate::recording::view::{Recording, View};
+use tidegate_link::log::print_line;
 use tidegate_link::plain;
 
 /// Name and version of the schema of `tidegate report --json`.
@@ -21,41 +24,88 @@ const COLUMNS: usize = 80;
 
 /// Reads the recordings, says what there is to say, and writes the file.
 pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
-    let prints_html = arguments.output.as_deref().is_some_and(super::is_standard_output);
-    if prints_html && arguments.json {
-        return Err(Failure::usage("--json and --output - both write to standard output: name a file for the HTML"));
-    }
+    let page = PageOptions { output: arguments.output.as_deref(), json: arguments.json, open: arguments.open };
+    page.check()?;
     let folders = &arguments.folders;
-    let names = names(folders);
     let mut runs = Vec::new();
-    for (folder, name) in folders.iter().zip(names) {
+    for (folder, name) in folders.iter().zip(names(folders)) {
         runs.push(Shown::new(name, Recording::open(folder)?, folders.len()));
     }
-    if prints_html {
-        super::print(html::render(&runs).as_bytes())?;
-        return Ok(0);
-    }
-    let file = match (&arguments.output, arguments.json) {
-        (Some(file), _) => Some(file.clone()),
-        (None, true) => None,
-        (None, false) => Some(folders[0].join(if runs.len() == 1 { "report.html" } else { "comparison.html" })),
+    let compared = match &runs[..] {
+        [first, second] => Some(compare(&[side(first), side(second)])),
+        _ => None,
     };
-    if let Some(file) = &file {
-        // A name that the user has not chosen may have been taken by another user.
-        let write = if arguments.output.is_some() { files::write_output } else { files::write_chosen };
-        write(file, &html::render(&runs))
-            .map_err(|error| Failure::write(file, &error).and("; --output names another file"))?;
+    let name = if runs.len() == 1 { "report.html" } else { "comparison.html" };
+    page.write(&folders[0].join(name), &render(&runs, compared.as_ref()), |file| match arguments.json {
+        true => format!("{:#}\n", as_json(&runs, compared.as_ref(), file)),
+        false => text(&runs, compared.as_ref(), file),
+    })
+}
+
+/// One run as a side of a comparison.
+fn side(run: &Shown) -> Side<'_> {
+    Side { name: run.name.clone(), runs: vec![&run.view] }
+}
+
+/// The page of runs, with how they differ.
+pub(super) fn render(runs: &[Shown], compared: Option<&Comparison>) -> String {
+    let said = compared.map(|compared| (compared.headline(), compared.sentences()));
+    let said = said.as_ref().map(|(line, said)| (line.as_str(), said.as_str()));
+    html::render(runs, said, &compared.map(Comparison::table).unwrap_or_default())
+}
+
+/// Where a page goes, and what is printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageOptions<'a> {
+    pub output: Option<&'a Path>,
+    pub json: bool,
+    pub open: bool,
+}
+
+impl PageOptions<'_> {
+    fn prints_html(&self) -> bool {
+        self.output.is_some_and(super::is_standard_output)
     }
-    if arguments.json {
-        super::print_json(&as_json(&runs, file.as_deref()))?;
-    } else {
-        super::print(text(&runs, file.as_deref()).as_bytes())?;
+
+    /// Whether they go together.
+    pub fn check(&self) -> Result<(), Failure> {
+        match self.prints_html() {
+            true if self.json => {
+                Err(Failure::usage("--json and --output - both write to standard output: name a file for the HTML"))
+            }
+            true if self.open => Err(Failure::usage("--open shows a file, and --output - writes none: name one")),
+            _ => Ok(()),
+        }
     }
-    Ok(0)
+
+    /// Writes the page to the file that the user has named, else to `file`, and prints what there is to say.
+    pub fn write(&self, file: &Path, page: &str, said: impl Fn(Option<&Path>) -> String) -> Result<u8, Failure> {
+        if self.prints_html() {
+            super::print(page.as_bytes())?;
+            return Ok(0);
+        }
+        let file = match (self.output, self.json) {
+            (Some(file), _) => Some(file),
+            (None, true) => None,
+            (None, false) => Some(file),
+        };
+        if let Some(file) = file {
+            // A name that the user has not chosen may have been taken by another user.
+            let write = if self.output.is_some() { files::write_output } else { files::write_chosen };
+            write(file, page).map_err(|error| Failure::write(file, &error).and("; --output names another file"))?;
+        }
+        super::print(said(file).as_bytes())?;
+        if let Some(file) = file.filter(|_| self.open)
+            && let Err(why) = browser::open(file)
+        {
+            print_line(&format!("{} is not shown: {why}", file.display()));
+        }
+        Ok(0)
+    }
 }
 
 /// What the runs are called: the last parts of their folders, or as much as tells them apart.
-fn names(folders: &[PathBuf]) -> Vec<String> {
+pub(super) fn names(folders: &[PathBuf]) -> Vec<String> {
     let last = |folder: &PathBuf| folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
     let names: Vec<String> = folders.iter().map(last).collect();
     let is_told = names.iter().enumerate().all(|(index, name)| !names[..index].contains(name));
@@ -63,27 +113,41 @@ fn names(folders: &[PathBuf]) -> Vec<String> {
 }
 
 /// For people at a terminal.
-fn text(runs: &[Shown], file: Option<&Path>) -> String {
-    let mut text = String::new();
+fn text(runs: &[Shown], compared: Option<&Comparison>, file: Option<&Path>) -> String {
+    let mut text = compared.map(compared_text).unwrap_or_default();
     for run in runs {
         if runs.len() > 1 {
             let _ = writeln!(text, "{}", run.name);
         }
-        let headline = advice::capital(run.advice.headline());
-        let _ = writeln!(text, "{}\n", wrapped(&plain(&format!("{headline}."))));
-        let _ = writeln!(text, "{}", wrapped(&plain(&run.advice.paragraph())));
-        let options = run.advice.options();
-        if !options.is_empty() {
-            let _ = writeln!(text, "{}", wrapped(&format!("Worth a try: {}.", options.join(" or "))));
-        }
+        text += &of_run(run);
         text.push('\n');
     }
-    if let [first, second] = runs {
-        let said = summary::comparison([&first.name, &second.name], [&first.view, &second.view]);
-        let _ = writeln!(text, "{}\n", wrapped(&said));
+    text + &all_else(file)
+}
+
+/// How two sides differ.
+pub(super) fn compared_text(compared: &Comparison) -> String {
+    let headline = compared.headline();
+    format!("{}\n\n{}\n\n", wrapped(&plain(&format!("{headline}."))), wrapped(&plain(&compared.sentences())))
+}
+
+/// Where the page is.
+pub(super) fn all_else(file: Option<&Path>) -> String {
+    file.map_or_else(String::new, |file| format!("All else is in {}\n", file.display()))
+}
+
+/// The text on a run.
+fn of_run(run: &Shown) -> String {
+    let title = advice::capital(&run.advice.title(&run.view));
+    let mut text = format!("{}\n", wrapped(&plain(&format!("{title}."))));
+    let rest = run.advice.subtitle(&run.view);
+    if !rest.is_empty() {
+        let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}.", advice::capital(&rest)))));
     }
-    if let Some(file) = file {
-        let _ = writeln!(text, "All else is in {}", file.display());
+    let _ = writeln!(text, "\n{}", wrapped(&plain(&run.advice.paragraph())));
+    if let Some(next) = next::next(&run.view, &run.advice) {
+        // Broken into lines it could not be copied.
+        let _ = writeln!(text, "\n{}:\n  {}", next.why, next.line);
     }
     text
 }
@@ -108,14 +172,13 @@ fn wrapped(text: &str) -> String {
 }
 
 /// For programs.
-fn as_json(runs: &[Shown], file: Option<&Path>) -> Value {
-    let comparison = match runs {
-        [first, second] => json!({
-            "text": summary::comparison([&first.name, &second.name], [&first.view, &second.view]),
-            "lines": summary::summary(&[&first.view, &second.view]),
-        }),
-        _ => Value::Null,
-    };
+fn as_json(runs: &[Shown], compared: Option<&Comparison>, file: Option<&Path>) -> Value {
+    let comparison = compared.map(|compared| {
+        let views: Vec<&View> = runs.iter().map(|run| &run.view).collect();
+        let mut value = compared.json();
+        value["lines"] = json!(summary::summary(&views));
+        value
+    });
     json!({
         "schema": REPORT_SCHEMA,
         "html": file.map(|file| file.to_string_lossy()),
@@ -124,7 +187,7 @@ fn as_json(runs: &[Shown], file: Option<&Path>) -> Value {
     })
 }
 
-fn run(shown: &Shown) -> Value {
+pub(super) fn run(shown: &Shown) -> Value {
     let view = &shown.view;
     let label = |process: usize| view.processes[process].label.as_str();
     let waits = view.waits.iter().map(|wait| {
@@ -154,7 +217,11 @@ fn run(shown: &Shown) -> Value {
         "samples": view.samples,
         "duration_s": view.seconds(),
         "interrupted": view.is_interrupted(),
+        "title": shown.advice.title(view),
+        "headline": shown.advice.headline(),
         "paragraph": shown.advice.paragraph(),
+        "look_at": shown.blamed.map(label),
+        "next": next::next(view, &shown.advice).map(|next| json!({ "why": next.why, "line": next.line })),
         "options": shown.advice.options(),
         "points": shown.advice.points,
         "summary": summary::summary(&[view]),
@@ -205,7 +272,7 @@ mod tests {
         };
         made.sample(5.0, &[of(1, 4_000_000_000), of(0, 0), of(2, 10)]);
         made.sample(10.0, &[of(3, 8_000_000_000), of(0, 50), of(4, 20)]);
-        let mut json = as_json(&[Shown::new("run".to_owned(), made.recording(), 1)], None);
+        let mut json = as_json(&[Shown::new("run".to_owned(), made.recording(), 1)], None, None);
         // Counters that are 0 would be most of the file, and each new one another line of it.
         let run = &mut json["runs"][0];
         let without_zeros = |counters: &mut Value| counters.as_object_mut().unwrap().retain(|_, value| *value != 0);

@@ -24,7 +24,7 @@ use crate::folder::StatsFolder;
 use crate::hang::watching::HangWatch;
 use crate::jobs::Description;
 use crate::mpi::{Mpi, MpiKind};
-use crate::recording::facts::{End, Facts};
+use crate::recording::facts::{self, End, Facts};
 use crate::recording::folder::Recorder;
 use crate::recording::sampler::{Left, Sampling};
 use crate::recording::view::View;
@@ -33,8 +33,9 @@ use crate::report::ending::{Ending, Evidence};
 use crate::report::host::{Host, OomKills};
 use crate::report::json::{self, RunFacts};
 use crate::report::table::{self, Form};
-use crate::report::usage::Usage;
-use crate::report::verdict::{self, Typed, Verdict};
+use crate::report::typed::Typed;
+use crate::report::usage::{Usage, Used};
+use crate::report::verdict::{self, Verdict};
 use crate::report::width::Width;
 use crate::report::{Job, Launch, launches};
 use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
@@ -84,12 +85,12 @@ pub fn run_with(
     let host = if exit_code == 0 { Host::NOTHING } else { look_at_host(&job, kills) };
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new(tidegate_link::DIRECTORY));
-    if let Some((recording, pages)) = recording {
-        finish(recording, pages, exit_code, &troubles, &launches);
-    }
     let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
     let usage =
         Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0, host: &host };
+    if let Some((recording, pages)) = recording {
+        finish(recording, pages, exit_code, &usage, &ending, &launches);
+    }
     say(arguments, &usage, &launches, &verdicts, &ending, wall_time);
     // The reason of a failure is looked for at the end of the output.
     notice.iter().filter(|_| exit_code != 0).for_each(|notice| print_line(notice));
@@ -257,24 +258,60 @@ fn not_started(failure: Failure, recording: &mut Option<Sampling>) -> Failure {
 
 /// Ends the recording with the pages as the processes left them. Of several launches, that one is
 /// told to be held up which began last of those that are.
-fn finish(recording: Sampling, pages: Vec<EndpointStats>, exit_code: u8, troubles: &[Trouble], launches: &[Launch]) {
+fn finish(
+    recording: Sampling,
+    pages: Vec<EndpointStats>,
+    exit_code: u8,
+    usage: &Usage,
+    ending: &Ending,
+    launches: &[Launch],
+) {
     let held_up = launches.iter().rev().find_map(|launch| launch.held_up.clone());
-    let troubles = troubles.iter().map(|trouble| trouble.text.clone()).collect();
-    let left = Left { exit_code, troubles, held_up };
+    let troubles = usage.troubles.iter().map(|trouble| trouble.text.clone()).collect();
+    let left =
+        Left { exit_code, signal: ending.signal, failure: failure_of(usage, ending, launches), troubles, held_up };
     if let Some(problem) = recording.finish(pages, left) {
         print_line(&format!("the recording is not complete: {problem}"));
+    }
+}
+
+/// How the job failed, and why its messages did not go through Tidegate, as far as either is so.
+fn failure_of(usage: &Usage, ending: &Ending, launches: &[Launch]) -> facts::Failure {
+    let said = ending.text(usage.mpi.map(|mpi| mpi.kind), Evidence::of(launches, usage.host));
+    let unclosed = launches.iter().filter(|_| usage.failed).filter_map(|launch| launch.unclosed.text());
+    let first_dead = match launches {
+        [only] if usage.failed => only.unclosed.first_dead.and_then(|(who, _)| who.rank),
+        _ => None,
+    };
+    let mut reasons = usage.reasons();
+    reasons.extend(usage.host.told().into_iter().filter(|_| usage.used() == Used::Messages));
+    facts::Failure {
+        ends: said.into_iter().chain(unclosed).collect(),
+        was_ended: !ending.signals.is_empty(),
+        signal: ending.certain_signal(usage.mpi.map(|mpi| mpi.kind), Evidence::of(launches, usage.host)),
+        first_dead,
+        lack: usage.host.lack(),
+        reasons,
     }
 }
 
 /// The facts of the run before it begins.
 fn facts(arguments: &RunArguments, prepared: &Prepared) -> Facts {
     let settings = prepared.settings.iter();
-    Facts::new(
+    let options = own_words(arguments).iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let facts = Facts::new(
         arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         prepared.mpi.as_ref().map(|mpi| mpi.title()),
         settings.map(|setting| (setting.name.to_owned(), setting.value.to_string_lossy().into_owned())).collect(),
         arguments.recording.record_interval,
-    )
+    );
+    Facts { options, ..facts }
+}
+
+/// The words of this process before the program.
+fn own_words(arguments: &RunArguments) -> Vec<OsString> {
+    let own: Vec<OsString> = std::env::args_os().skip(1).collect();
+    own[..own.len().saturating_sub(arguments.command.len())].to_vec()
 }
 
 /// And when it has ended.
@@ -323,9 +360,8 @@ fn say(
         }
         None if arguments.quiet => return,
         None => {
-            let own: Vec<OsString> = std::env::args_os().skip(1).collect();
-            let own = &own[..own.len().saturating_sub(arguments.command.len())];
-            let typed = Typed { own, program: &arguments.command };
+            let own = own_words(arguments);
+            let typed = Typed { own: &own, program: &arguments.command };
             let failure: Vec<String> = match is_verbose {
                 true => Vec::new(),
                 false => ending.take().into_iter().chain(launches.iter().filter_map(|it| it.unclosed.text())).collect(),

@@ -1,17 +1,20 @@
 //! Who holds up the others: from the waits of the ranks of a job to those ranks at which the chains of waits end.
 //!
 //! * here: what is known of ranks and waits, and what is found;
+//! * `absent`: the ranks for which receives of collective calls wait;
 //! * `chains`: follows the chains, a pure function;
 //! * `words`: what was found, as a sentence.
 //!
 //! `tidegate top` asks this of two looks at a running job, `tidegate run` of what a job left when it ended, and
 //! `tidegate report` of all that was waited for in a recording: it knows neither pages nor clocks.
 
+mod absent;
 mod chains;
 #[cfg(test)]
 mod tests;
 mod words;
 
+pub use absent::absent;
 pub use chains::find;
 pub use words::{age, and_more, cause_word, ranks, sentence};
 

@@ -4,24 +4,27 @@
 //! * [`rows`]: which processes get a row of their own, and which share one;
 //! * [`pack`]: numbers as few bytes, and the data that the file's script reads;
 //! * [`summary`]: what the numbers come to, for one run or several side by side;
+//! * [`verdict`]: the top of the page; [`hang`]: the picture of a hang;
 //! * [`parts`]: the parts of the page that are readable without script;
 //! * [`markup`]: text that cannot become markup;
 //! * `page.css`, `page.js`: how the page looks, and its pictures.
 
+pub mod hang;
 pub mod markup;
 pub mod pack;
 pub mod parts;
 pub mod rows;
 pub mod summary;
 pub mod timeline;
+pub mod verdict;
 
 use std::fmt::Write;
 
-use crate::advice::{Advice, advise};
+use crate::advice::{self, Advice, advise};
 use crate::recording::view::{Recording, View};
 
 use markup::escape;
-use pack::Pack;
+use pack::{First, Pack};
 use timeline::Lines;
 
 /// Columns of time of all runs of a page together: two pixels each on a wide screen.
@@ -38,6 +41,8 @@ pub struct Shown {
     pub view: View,
     /// What to change.
     pub advice: Advice,
+    /// The process to look at first, if there is one.
+    pub blamed: Option<usize>,
     lines: Lines,
     pack: Pack,
 }
@@ -48,15 +53,17 @@ impl Shown {
     pub fn new(name: String, mut recording: Recording, of: usize) -> Self {
         let lines = Lines::new(&mut recording, (COLUMNS / of.max(1)).max(COLUMNS_LEAST));
         let view = recording.view;
-        let pack = Pack::new(&name, &view, &lines);
         let advice = advise(&view);
-        Shown { name, view, advice, lines, pack }
+        let blamed = advice::blamed(&view, &advice);
+        let pack = Pack::new(&name, &view, &lines, &First { process: blamed, metric: timeline::first(&view, &advice) });
+        Shown { name, view, advice, blamed, lines, pack }
     }
 }
 
-/// The whole file.
+/// The whole file. `compared`: how the runs differ, in a line and in sentences, if that is asked for; `table`: the same
+/// number by number, as markup.
 #[must_use]
-pub fn render(runs: &[Shown]) -> String {
+pub fn render(runs: &[Shown], compared: Option<(&str, &str)>, table: &str) -> String {
     let title = match runs {
         [one] => format!("Tidegate report: {}", one.view.facts.command_line()),
         _ => format!("Tidegate report: {}", runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(" and ")),
@@ -76,9 +83,12 @@ pub fn render(runs: &[Shown]) -> String {
     );
     page += &parts::header(runs);
     page += "<main>\n";
-    page += &parts::advice(runs);
+    page += &verdict::section(runs, compared);
+    page += table;
     page += &parts::summary_section(runs);
-    page += &parts::pictures(runs);
+    if runs.iter().any(|run| !run.view.processes.is_empty()) {
+        page += &parts::pictures(runs);
+    }
     page += &parts::memory(runs);
     page += &parts::longest_waits(runs);
     page += &parts::open(runs);

@@ -11,6 +11,7 @@ use super::rows::{Row, rows};
 use super::timeline::{Lines, METRICS, Metric};
 use crate::recording::view::View;
 use tidegate_link::stats::WaitCause;
+use tidegate_message::Counter;
 
 /// Steps in which a value doubles.
 const STEPS: f64 = 16.0;
@@ -28,6 +29,12 @@ pub struct Pack {
     begin_s: f64,
     end_s: f64,
     metrics: Vec<PackedMetric>,
+    /// The row to draw from the start.
+    blamed: Option<usize>,
+    /// The metric to show first.
+    first: &'static str,
+    /// The bound on the receive memory of a process, in bytes, if all have the same.
+    bound: Option<u64>,
     /// Who waited for whom: by cause, the first for all together.
     waits: Vec<PackedWaits>,
 }
@@ -59,11 +66,20 @@ struct PackedWaits {
     unknown_s: f64,
 }
 
+/// The choice that the pictures show before the reader has chosen anything.
+#[derive(Clone, Copy, Debug)]
+pub struct First {
+    /// The process to look at first, if there is one.
+    pub process: Option<usize>,
+    /// The id of a metric.
+    pub metric: &'static str,
+}
+
 impl Pack {
     /// Packs a run.
     #[must_use]
-    pub fn new(name: &str, view: &View, lines: &Lines) -> Self {
-        let rows = rows(view);
+    pub fn new(name: &str, view: &View, lines: &Lines, first: &First) -> Self {
+        let rows = rows(view, first.process);
         let metrics = METRICS.iter().zip(&lines.values).filter_map(|(metric, values)| packed(metric, values, &rows));
         Pack {
             name: name.to_owned(),
@@ -72,6 +88,9 @@ impl Pack {
             begin_s: lines.begin_ns as f64 / 1e9,
             end_s: lines.end_ns as f64 / 1e9,
             metrics: metrics.collect(),
+            blamed: first.process.and_then(|process| rows.iter().position(|row| row.members.contains(&process))),
+            first: first.metric,
+            bound: bound(view),
             waits: waits(view, &rows),
             sizes: rows.iter().map(|row| row.members.len()).collect(),
             rows: rows.into_iter().map(|row| row.label).collect(),
@@ -95,6 +114,13 @@ impl Pack {
     pub fn has_waits(&self) -> bool {
         !self.waits.is_empty()
     }
+}
+
+/// The bound on receive memory, if all processes have the same.
+fn bound(view: &View) -> Option<u64> {
+    let mut bounds = view.processes.iter().map(|process| process.get(Counter::ReceiveBound));
+    let first = bounds.next().filter(|first| *first > 0)?;
+    bounds.all(|bound| bound == first).then_some(first)
 }
 
 /// A metric of all rows; `None` where it is 0 throughout.

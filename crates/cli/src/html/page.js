@@ -25,7 +25,7 @@
   }
 
   for (const run of runs) {
-    run.selected = -1;
+    run.selected = run.blamed === null ? -1 : run.blamed;
     run.byId = {};
     for (const metric of run.metrics) {
       metric.values = unpack(metric.cells, metric.largest);
@@ -58,7 +58,11 @@
       case "rate": return scaled(value, 1000, ["", "k", "M", "G"]).trim() + "/s";
       case "bandwidth": return sized(value) + "/s";
       case "memory": return sized(value);
-      default: return (value === 0 ? "0" : value < 1e-4 ? value.toExponential(1) : value < 100 ? String(Number(value.toPrecision(2))) : value.toFixed(0)) + (value === 1 ? " peer" : " peers");
+      case "share": return (value === 0 ? "0" : value < 0.001 ? "0.1" : value < 0.1 ? (100 * value).toFixed(1) : (100 * value).toFixed(0)) + " %";
+      default: {
+        const number = value === 0 ? "0" : value < 1e-4 ? value.toExponential(1) : value < 100 ? String(Number(value.toPrecision(2))) : value.toFixed(0);
+        return number + (number === "1" ? " peer" : " peers");
+      }
     }
   }
 
@@ -91,11 +95,12 @@
 
   /** A canvas with its caption and the line that says what is at the cursor. */
   function picture(parent, caption, describe) {
-    const figure = element("figure", {}, parent);
-    element("figcaption", {}, figure, caption);
+    const figure = element("figure", {}, parent), row = element("div", { class: "caption" }, figure);
+    const title = element("figcaption", {}, row, caption);
+    const said = element("output", { "aria-live": "polite" }, row);
+    const scale = element("span", { class: "scale" }, row);
     const canvas = element("canvas", { tabindex: 0, role: "img", "aria-label": describe }, figure);
-    const said = element("output", { "aria-live": "polite" }, figure);
-    return { figure, canvas, said, caption: figure.firstChild };
+    return { figure, canvas, said, scale, caption: title };
   }
 
   function context(canvas, height) {
@@ -167,7 +172,8 @@
   function chart(run, metric, parent) {
     const shown = picture(parent, metric.name, metric.name + " over time: least, median and most of all processes");
     shown.figure.title = metric.about;
-    const all = largestOf(metric.id);
+    const bound = metric.id === "memory" ? run.bound : null;
+    const all = Math.max(largestOf(metric.id), ...(metric.id === "memory" ? runs.map(run => 1.12 * (run.bound || 0)) : []));
     let box = null, cursor = -1;
     const line = (pen, of, colour, dashes) => {
       pen.strokeStyle = colour; pen.lineWidth = 1.6; pen.setLineDash(dashes); pen.beginPath();
@@ -192,6 +198,11 @@
       for (let column = run.columns - 1; column >= 0; column--) pen.lineTo(box.left + (column + 0.5) / run.columns * box.width, box.y(least(column)));
       pen.fill();
       line(pen, median, style("--blue"), []);
+      if (bound) {
+        const y = Math.round(box.y(bound));
+        pen.fillStyle = style("--ink"); pen.fillRect(box.left, y, box.width, 2);
+        pen.textAlign = "right"; pen.fillText("bound " + sized(bound), box.left + box.width, y + 10);
+      }
       if (run.selected >= 0) line(pen, column => metric.values[run.selected * run.columns + column], style("--orange"), [6, 3]);
       timeAxis(pen, run, box);
       if (cursor >= 0) {
@@ -212,10 +223,13 @@
   }
 
   /** Names beside rows, as many as have room. */
-  function rowNames(pen, names, box, rowHeight) {
-    pen.fillStyle = style("--muted"); pen.textAlign = "right";
+  function rowNames(pen, names, box, rowHeight, chosen) {
+    pen.textAlign = "right";
     const every = Math.ceil(13 / rowHeight);
-    for (let row = 0; row < names.length; row += every) {
+    for (let row = 0; row < names.length; row++) {
+      // The chosen row keeps its name, and those too near to it give theirs up.
+      if (row !== chosen && (row % every || chosen >= 0 && Math.abs(row - chosen) < every)) continue;
+      pen.fillStyle = style(row === chosen ? "--orange" : "--muted");
       pen.fillText(names[row].length > 18 ? names[row].slice(0, 17) + "…" : names[row], box.left - 6, box.top + (row + 0.5) * rowHeight);
     }
   }
@@ -238,16 +252,16 @@
     pen.strokeRect(box.left - 0.5, box.top - 0.5, box.width + 1, box.height + 1);
   }
 
-  function legend(pen, box, largest, words) {
-    const width = 120, left = box.left + box.width - width, top = box.top + box.height + 24;
-    for (let x = 0; x < width; x++) {
-      pen.fillStyle = "rgb(" + heat(x / (width - 1)).join(",") + ")";
-      pen.fillRect(left + x, top, 1, 8);
+  /** What colours mean, beside the caption of a picture. */
+  function legend(place, largest, words) {
+    if (!place.firstChild) {
+      element("span", {}, place); element("i", {}, place); element("span", {}, place);
     }
-    pen.fillStyle = style("--muted"); pen.textAlign = "right";
-    pen.fillText(words(largest / Math.pow(10, DECADES)) + " or less", left - 6, top + 4);
-    pen.textAlign = "right";
-    pen.fillText(words(largest), left + width, top + 18);
+    const [low, bar, high] = place.children, stops = [];
+    for (let at = 0; at <= 20; at++) stops.push("rgb(" + heat(at / 20).join(",") + ")");
+    bar.style.background = "linear-gradient(to right, " + stops.join(", ") + ")";
+    low.textContent = words(largest / Math.pow(10, DECADES)) + " or less";
+    high.textContent = words(largest);
   }
 
   /** All rows of a run over time, in colour. */
@@ -257,14 +271,15 @@
     const draw = () => {
       const metric = run.byId[chosen()], rows = run.rows.length;
       const rowHeight = Math.max(4, Math.min(18, 420 / rows));
-      const { pen, width, height } = context(shown.canvas, rows * rowHeight + 66);
+      const { pen, width, height } = context(shown.canvas, rows * rowHeight + 26);
       box = { left: 112, top: 6, width: width - 120, height: rows * rowHeight };
       const largest = largestOf(chosen());
       shown.caption.textContent = metric ? metric.name + (metric.most ? "" : run.sizes.some(size => size > 1) ? ", mean of the processes of a row" : "") : "nothing of that in this run";
-      rowNames(pen, run.rows, box, rowHeight);
+      rowNames(pen, run.rows, box, rowHeight, run.selected);
       cells(pen, box, run.columns, rows, i => metric ? metric.values[i] : 0, largest);
       timeAxis(pen, run, box);
-      if (metric) legend(pen, box, largest, value => worded(metric.kind, value));
+      if (metric) legend(shown.scale, largest, value => worded(metric.kind, value));
+      shown.scale.hidden = !metric;
       const frame = (row, colour) => { pen.strokeStyle = colour; pen.lineWidth = 2; pen.strokeRect(box.left, box.top + row * rowHeight, box.width, rowHeight); pen.lineWidth = 1; };
       if (run.selected >= 0) frame(run.selected, style("--orange"));
       if (cursor[0] >= 0) {
@@ -292,18 +307,26 @@
     const draw = () => {
       const found = waits(), rows = run.rows.length, room = (shown.canvas.clientWidth || 300) - 130;
       const side = Math.max(rows * 2, Math.min(room, 560, rows * 36)), cell = side / rows;
-      const { pen } = context(shown.canvas, side + 74);
+      const { pen } = context(shown.canvas, side + 24);
       box = { left: 112, top: 6, width: side, height: side };
       const largest = Math.max(...runs.map(run => Math.max(0, ...run.waits.filter(waits => waits.cause === chosen()).map(waits => waits.largest))));
       shown.caption.textContent = !found ? "no such waits in this run" : found.unknown_s > 0 ? seconds(found.unknown_s) + " more were waited for processes of which no rows were kept" : "";
-      rowNames(pen, run.rows, box, cell);
+      rowNames(pen, run.rows, box, cell, run.selected);
       cells(pen, box, rows, rows, i => found ? found.values[i] : 0, largest);
       pen.fillStyle = style("--muted"); pen.textAlign = "center";
-      const every = Math.ceil(40 / cell);
-      for (let column = 0; column < rows; column += every) {
+      const every = Math.ceil(24 / cell);
+      for (let column = 0; column < rows; column++) {
+        const chosen = run.selected;
+        if (column !== chosen && (column % every || chosen >= 0 && Math.abs(column - chosen) < every)) continue;
+        pen.fillStyle = style(column === chosen ? "--orange" : "--muted");
         pen.fillText(run.rows[column].replace(/^ranks? /, ""), box.left + (column + 0.5) * cell, box.top + box.height + 10);
       }
-      if (found) legend(pen, { ...box, left: 0, width: Math.max(box.left + box.width, 300) }, largest, seconds);
+      if (run.selected >= 0) {
+        pen.strokeStyle = style("--orange"); pen.lineWidth = 2;
+        pen.strokeRect(box.left + run.selected * cell, box.top, cell, box.height);
+      }
+      if (found) legend(shown.scale, largest, seconds);
+      shown.scale.hidden = !found;
       if (cursor[0] >= 0) {
         pen.strokeStyle = style("--orange"); pen.lineWidth = 2;
         pen.strokeRect(box.left + cursor[0] * cell, box.top + cursor[1] * cell, cell, cell);
@@ -324,32 +347,57 @@
   // ---- the page ------------------------------------------------------------------------------------------------
 
   root.classList.add("js");
-  const select = document.getElementById("metric"), about = document.getElementById("about"), cause = document.getElementById("cause");
-  for (const id of metricIds) element("option", { value: id }, select, metricOf(id).name);
-  select.value = metricIds.includes("waiting") ? "waiting" : metricIds[0];
-  const tell = () => { about.textContent = (metricOf(select.value) || { about: "" }).about; };
-  select.addEventListener("change", () => { tell(); redrawAll(); });
-  tell();
-  const causes = [];
-  for (const run of runs) for (const waits of run.waits) if (!causes.includes(waits.cause)) causes.push(waits.cause);
-  for (const name of causes) element("option", { value: name }, cause, name);
-  if (!causes.length) cause.closest("p").style.display = "none";
-  cause.addEventListener("change", redrawAll);
+  if (document.getElementById("metric")) pictures();
 
-  const places = name => document.querySelectorAll("." + name);
-  runs.forEach((run, index) => {
-    run.cursors = [];
-    for (const id of metricIds.slice(0, 4)) {
-      if (run.byId[id]) chart(run, run.byId[id], places("charts")[index]);
-    }
-    strip(run, places("strips")[index], () => select.value);
-  });
-  runs.filter(run => run.waits.length).forEach((run, index) => matrix(run, places("matrix")[index], () => cause.value));
+  function pictures() {
+    const select = document.getElementById("metric"), about = document.getElementById("about"), cause = document.getElementById("cause");
+    for (const id of metricIds) element("option", { value: id }, select, metricOf(id).name);
+    const first = runs.map(run => run.first).concat("waiting").find(id => metricIds.includes(id));
+    select.value = first || metricIds[0];
+    const tell = () => { about.textContent = (metricOf(select.value) || { about: "" }).about; };
+    select.addEventListener("change", () => { tell(); redrawAll(); });
+    tell();
+    const causes = [];
+    for (const run of runs) for (const waits of run.waits) if (!causes.includes(waits.cause)) causes.push(waits.cause);
+    for (const name of causes) element("option", { value: name }, cause, name);
+    if (!causes.length) cause.closest("p").style.display = "none";
+    cause.addEventListener("change", redrawAll);
 
-  for (const time of document.querySelectorAll("time[data-seconds]")) {
-    const moment = new Date(1000 * Number(time.dataset.seconds));
-    time.dateTime = moment.toISOString();
-    time.textContent = moment.toLocaleString();
+    // Four pictures: that which shows what there is to say, and receive memory with its bound, are among them.
+    const wanted = [first, "messages", "memory", "messages-awaited", "waiting"].concat(metricIds);
+    const picked = wanted.filter((id, at) => metricIds.includes(id) && wanted.indexOf(id) === at).slice(0, 4);
+    const charted = metricIds.filter(id => picked.includes(id));
+    const places = name => document.querySelectorAll("." + name);
+    runs.forEach((run, index) => {
+      run.cursors = [];
+      for (const id of charted) {
+        if (run.byId[id]) chart(run, run.byId[id], places("charts")[index]);
+      }
+      // A run that opened no endpoint has no rows.
+      if (run.rows.length) strip(run, places("strips")[index], () => select.value);
+    });
+    runs.filter(run => run.waits.length).forEach((run, index) => matrix(run, places("matrix")[index], () => cause.value));
+  }
+
+  // The reader's own time, in the order of ISO 8601, with its offset: no country reads that otherwise.
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime), offset = -moment.getTimezoneOffset(), two = number => String(Math.abs(number)).padStart(2, "0");
+    const shifted = new Date(moment.getTime() + offset * 60000).toISOString();
+    const zone = offset === 0 ? "UTC" : "UTC" + (offset < 0 ? "\u2212" : "+") + two(Math.trunc(offset / 60)) + ":" + two(offset % 60);
+    time.textContent = shifted.slice(0, 10) + " " + shifted.slice(11, 19) + " " + zone;
+  }
+
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", () => {
+      const code = button.parentNode.querySelector("code"), range = document.createRange();
+      range.selectNodeContents(code);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      const tell = done => { button.textContent = done ? "Copied" : "Press Ctrl+C"; setTimeout(() => { button.textContent = "Copy"; }, 2000); };
+      // A file that was opened from a disk has no clipboard in some browsers: the older way works there.
+      const older = () => { try { tell(document.execCommand("copy")); } catch (error) { tell(false); } };
+      if (navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(() => tell(true), older); else older();
+    });
   }
 
   const button = document.getElementById("theme"), themes = ["system", "light", "dark"];

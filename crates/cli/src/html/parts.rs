@@ -1,13 +1,13 @@
 //! The parts of the page that are readable without script.
 
 use std::fmt::Write;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tidegate_message::{Counter, Unit};
 
 use super::Shown;
 use super::markup::escape;
-use super::summary::{comparison, summary};
-use crate::advice::capital;
+use super::summary::summary;
 use crate::recording::rows::OpenKind;
 use crate::recording::view::{Process, View};
 use crate::report::units::human;
@@ -17,17 +17,17 @@ const LINES_MOST: usize = 24;
 
 /// The title, what was run, and the switch of colours.
 pub fn header(runs: &[Shown]) -> String {
-    let mut text = "<header>\n<div>\n<h1>Tidegate report</h1>\n".to_owned();
+    let mut text = "<header>\n<div>\n<p class=\"brand\">Tidegate report</p>\n".to_owned();
     for run in runs {
         let facts = &run.view.facts;
         let name = if runs.len() > 1 { format!("<strong>{}</strong> ", escape(&run.name)) } else { String::new() };
         let mpi = facts.mpi.as_ref().map(|mpi| format!(", {}", escape(mpi))).unwrap_or_default();
         let _ = writeln!(
             text,
-            "<p class=\"command\">{name}<code>{}</code><span class=\"muted\">{mpi}, {} <time data-seconds=\"{:.0}\"></time></span></p>",
+            "<p class=\"command\">{name}<code>{}</code><span class=\"muted\">{mpi}, {}, {}</span></p>",
             escape(&facts.command_line()),
-            if run.view.is_simulated() { "simulated on".to_owned() } else { format!("on {}", escape(&facts.host)) },
-            facts.started_s,
+            if run.view.is_simulated() { "simulated".to_owned() } else { format!("on {}", escape(&facts.host)) },
+            moment(facts.started_s),
         );
     }
     text += "</div>\n<button id=\"theme\" class=\"script\" type=\"button\" title=\"Light, dark, or as the system has it\">\
@@ -35,35 +35,16 @@ pub fn header(runs: &[Shown]) -> String {
     text
 }
 
-/// What to change and why, with the numbers that led to it.
-pub fn advice(runs: &[Shown]) -> String {
-    let mut text = "<section id=\"advice\" aria-labelledby=\"advice-title\">\n\
-                    <h2 id=\"advice-title\">What to change, and why</h2>\n"
-        .to_owned();
-    if let [first, second] = runs {
-        let said = comparison([&first.name, &second.name], [&first.view, &second.view]);
-        let _ = writeln!(text, "<p class=\"comparison\">{}</p>", escape(&said));
+/// A moment in universal time; the script replaces it by the reader's own time, with its offset.
+fn moment(seconds: f64) -> String {
+    // Later years have more than four digits, and are of a recording that was tampered with.
+    const LAST: f64 = 253_402_300_799.0;
+    if !(0.0..LAST).contains(&seconds) {
+        return "at an unknown time".to_owned();
     }
-    text += &side_by_side(runs, |run| {
-        let headline = escape(&capital(run.advice.headline()));
-        let mut part = format!("<p class=\"headline\">{headline}</p>\n");
-        let _ = writeln!(part, "<p class=\"said\">{}</p>", escape(&run.advice.paragraph()));
-        let options = run.advice.options();
-        if !options.is_empty() {
-            let options: Vec<String> =
-                options.iter().map(|option| format!("<code>{}</code>", escape(option))).collect();
-            let _ = writeln!(part, "<p>Worth a try: {}</p>", options.join(" or "));
-        }
-        part += "<details><summary>The numbers that led to it</summary>\n<table>\n";
-        for point in &run.advice.points {
-            for evidence in &point.evidence {
-                let [name, of, value] = [&evidence.name, &evidence.of, &evidence.value].map(|text| escape(text));
-                let _ = writeln!(part, "<tr><td>{name}</td><td>{of}</td><td class=\"number\">{value}</td></tr>");
-            }
-        }
-        part + "</table>\n</details>\n"
-    });
-    text + "</section>\n"
+    let moment = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds as u64)).to_string();
+    let words = moment.trim_end_matches('Z').replace('T', " ");
+    format!("<time datetime=\"{moment}\">{words} UTC</time>")
 }
 
 /// The most important numbers.
@@ -73,14 +54,11 @@ pub fn summary_table(runs: &[Shown]) -> String {
     if runs.len() > 1 {
         text += "<tr><th></th>";
         runs.iter().for_each(|run| _ = write!(text, "<th>{}</th>", escape(&run.name)));
-        text += if runs.len() == 2 { "<th>difference</th></tr>\n" } else { "</tr>\n" };
+        text += "</tr>\n";
     }
     for line in summary(&views) {
         let _ = write!(text, "<tr><th scope=\"row\">{}</th>", line.name);
         line.values.iter().for_each(|value| _ = write!(text, "<td>{}</td>", escape(value)));
-        if runs.len() == 2 {
-            let _ = write!(text, "<td class=\"muted\">{}</td>", line.difference().unwrap_or_default());
-        }
         text += "</tr>\n";
     }
     text + "</table>\n"
@@ -100,7 +78,7 @@ pub fn pictures(runs: &[Shown]) -> String {
          <p class=\"script muted\">Least, median and most of all processes; the row that you choose below is drawn in orange. \
          Values at the pointer, or with the arrow keys.</p>\n"
     );
-    text += &side_by_side(runs, |_| "<div class=\"charts script\"></div>\n".to_owned());
+    text += &side_by_side(runs, |run| drawn_from_the_start(run) + "<div class=\"charts script\"></div>\n");
     let _ = write!(
         text,
         "</section>\n<section id=\"ranks\">\n<h2>Rank by rank</h2>\n{without}\
@@ -117,38 +95,53 @@ pub fn pictures(runs: &[Shown]) -> String {
     text + "</section>\n"
 }
 
+/// Which process is drawn in orange before the reader has chosen one.
+fn drawn_from_the_start(run: &Shown) -> String {
+    run.blamed.map_or_else(String::new, |blamed| {
+        let label = escape(&run.view.processes[blamed].label);
+        format!(
+            "<p class=\"script\"><b class=\"blamed\">{label}</b> is to be looked at first: it is drawn in orange.</p>\n"
+        )
+    })
+}
+
+/// The attribute of a row that is about the process to look at first.
+fn blamed(run: &Shown, process: usize) -> &'static str {
+    if run.blamed == Some(process) { " class=\"blamed\"" } else { "" }
+}
+
 /// Memory against its bound, as bars.
 pub fn memory(runs: &[Shown]) -> String {
     let text = "<section id=\"memory\">\n<h2>Receive memory against its bound</h2>\n\
                 <p class=\"muted\">The whole length is the bound. Dark: the fixed part (mailbox, book-keeping). Light: what was \
                 added by messages that nobody had received yet, at their peak.</p>\n";
     let parts = side_by_side(runs, |run| {
-        let mut order: Vec<&Process> = run.view.processes.iter().collect();
+        let mut order: Vec<(usize, &Process)> = run.view.processes.iter().enumerate().collect();
         let fill = |process: &Process| {
             process.get(Counter::ReceivePeak) as f64 / process.get(Counter::ReceiveBound).max(1) as f64
         };
         if order.len() > LINES_MOST {
-            order.sort_by(|one, other| fill(other).total_cmp(&fill(one)));
+            order.sort_by(|(_, one), (_, other)| fill(other).total_cmp(&fill(one)));
         }
-        let bound_of = |process: &&Process| process.get(Counter::ReceiveBound) > 0;
-        if !order.iter().any(bound_of) {
+        let has_bound = |process: &Process| process.get(Counter::ReceiveBound) > 0;
+        if !order.iter().any(|(_, process)| has_bound(process)) {
             return "<p class=\"note\">No process told a bound.</p>\n".to_owned();
         }
         let mut part = "<table class=\"bars\">\n".to_owned();
-        order.iter().take(LINES_MOST).for_each(|process| part += &bar(process));
+        order.iter().take(LINES_MOST).for_each(|(number, process)| part += &bar(process, blamed(run, *number)));
         part += "</table>\n";
         part + &rest(order.len(), "took less of theirs")
     });
     text.to_owned() + &parts + "</section>\n"
 }
 
-fn bar(process: &Process) -> String {
+fn bar(process: &Process, class: &str) -> String {
     let [bound, fixed, peak] =
         [Counter::ReceiveBound, Counter::ReceiveFixedBytes, Counter::ReceivePeak].map(|c| process.get(c));
     let share = |bytes: u64| 100.0 * bytes as f64 / bound.max(1) as f64;
     let more = peak.saturating_sub(fixed);
     format!(
-        "<tr><th scope=\"row\">{}</th><td class=\"bar\"><span class=\"fixed\" style=\"width:{:.2}%\"></span><span \
+        "<tr{class}><th scope=\"row\">{}</th><td class=\"bar\"><span class=\"fixed\" style=\"width:{:.2}%\"></span><span \
          class=\"peak\" style=\"width:{:.2}%\"></span></td><td class=\"number\">{} of {}</td></tr>\n",
         escape(&process.label),
         share(fixed).min(100.0),
@@ -180,7 +173,8 @@ pub fn longest_waits(runs: &[Shown]) -> String {
             let goes_on = if wait.goes_on { ", goes on" } else { "" };
             let _ = writeln!(
                 part,
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}{goes_on}</td></tr>",
+                "<tr{}><td>{}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}{goes_on}</td></tr>",
+                wait.to.map_or("", |to| blamed(run, to)),
                 label(wait.from),
                 wait.to.map_or_else(|| "others".to_owned(), label),
                 crate::recording::rows::words(wait.cause),
@@ -199,6 +193,9 @@ pub fn open(runs: &[Shown]) -> String {
         return String::new();
     }
     let parts = side_by_side(runs, |run| {
+        if run.view.open.is_empty() {
+            return "<p class=\"note\">Nothing.</p>\n".to_owned();
+        }
         let label = |process: usize| escape(&run.view.processes[process].label);
         let mut part = "<table>\n<tr><th>process</th><th>what</th><th>other side</th><th>tag</th>\
                         <th class=\"number\">bytes</th><th class=\"number\">since</th><th>waits for</th></tr>\n"
@@ -211,8 +208,9 @@ pub fn open(runs: &[Shown]) -> String {
             };
             let _ = writeln!(
                 part,
-                "<tr><td>{}</td><td>{what}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td><td \
+                "<tr{}><td>{}</td><td>{what}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td><td \
                  class=\"number\">{}</td><td>{}</td></tr>",
+                blamed(run, open.process),
                 label(open.process),
                 open.peer.map_or_else(|| "any".to_owned(), label),
                 escape(&open.row.tag),
@@ -224,13 +222,19 @@ pub fn open(runs: &[Shown]) -> String {
         let all = run.view.open_in_all;
         let _ = writeln!(
             part,
-            "</table>\n<p class=\"muted\">In all {} posted receives, {} unfinished sends, {} messages that nobody \
-             received.</p>",
-            all.receives, all.sends, all.unexpected
+            "</table>\n<p class=\"muted\">In all {}, {}, {} that nobody received.</p>",
+            counted(all.receives, "posted receive"),
+            counted(all.sends, "unfinished send"),
+            counted(all.unexpected, "message"),
         );
         part
     });
     format!("<section id=\"open\">\n<h2>Still open at the end</h2>\n{parts}</section>\n")
+}
+
+/// "1 send", "2 sends".
+fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", human(number, Unit::Count), if number == 1 { "" } else { "s" })
 }
 
 /// All counters, folded away.
@@ -267,9 +271,9 @@ pub fn provenance(runs: &[Shown]) -> String {
     let parts = side_by_side(runs, |run| {
         let (view, pack) = (&run.view, &run.pack);
         let mut said = vec![format!(
-            "{} samples of {} processes, {} apart at first{}.",
-            human(view.samples, Unit::Count),
-            view.processes.len(),
+            "{} of {}, {} apart at first{}.",
+            counted(view.samples, "sample"),
+            processes(view.processes.len()),
             human(view.facts.interval_ns, Unit::Nanoseconds),
             match view.facts.end.as_ref().map(|end| end.interval_ns) {
                 Some(last) if last > view.facts.interval_ns => format!(
@@ -280,8 +284,8 @@ pub fn provenance(runs: &[Shown]) -> String {
             }
         )];
         said.push(format!(
-            "Time lines have {} columns of {}; what lies between is a mean, for memory the largest value.",
-            pack.columns(),
+            "Time lines have {} of {}; what lies between is a mean, for memory the largest value.",
+            counted(pack.columns() as u64, "column"),
             human((run.lines.column_seconds() * 1e9) as u64, Unit::Nanoseconds)
         ));
         if pack.rows() < view.processes.len() {
@@ -318,12 +322,16 @@ pub fn provenance(runs: &[Shown]) -> String {
     format!("<section id=\"provenance\">\n<h2>How these numbers came about</h2>\n{parts}</section>\n")
 }
 
+fn processes(number: usize) -> String {
+    if number == 1 { "1 process".to_owned() } else { format!("{number} processes") }
+}
+
 fn escape_lines(lines: &[String]) -> String {
     lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// The part of each run, beside each other.
-fn side_by_side(runs: &[Shown], part: impl Fn(&Shown) -> String) -> String {
+pub fn side_by_side(runs: &[Shown], part: impl Fn(&Shown) -> String) -> String {
     let mut text = format!("<div class=\"runs\" data-runs=\"{}\">\n", runs.len());
     for run in runs {
         text += "<div class=\"run\">\n";

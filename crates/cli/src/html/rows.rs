@@ -23,13 +23,15 @@ pub struct Row {
 }
 
 /// The rows of a run, in order; each process is in one.
+/// `first`: the process to look at first, which stands out.
 #[must_use]
-pub fn rows(run: &View) -> Vec<Row> {
+pub fn rows(run: &View, first: Option<usize>) -> Vec<Row> {
     let number = run.processes.len();
     if number <= ROWS {
         return (0..number).map(|process| row(run, process..process + 1)).collect();
     }
-    let alone = standing_out(run);
+    let mut alone = standing_out(run);
+    alone.extend(first);
     let size = number.div_ceil(ROWS_OF_MANY);
     let mut rows = Vec::new();
     let mut begin = 0;
@@ -91,7 +93,7 @@ mod tests {
     #[test]
     fn few_processes_have_rows_of_their_own() {
         let view = Made::new(4).view(&vec![values(&[]); 4]);
-        let labels: Vec<String> = rows(&view).into_iter().map(|row| row.label).collect();
+        let labels: Vec<String> = rows(&view, None).into_iter().map(|row| row.label).collect();
         assert_eq!(labels, ["rank 0", "rank 1", "rank 2", "rank 3"]);
     }
 
@@ -102,13 +104,14 @@ mod tests {
         let mut all = vec![values(&[]); 1024];
         all[1023] = values(&[(Counter::DelayNanoseconds, 5)]);
         let view = made.view(&all);
-        let rows = rows(&view);
+        let rows = rows(&view, Some(3));
         assert!((64..=64 + 3 * 20).contains(&rows.len()), "{}", rows.len());
         // Every process is in one row, in order.
         let members: Vec<usize> = rows.iter().flat_map(|row| row.members.clone()).collect();
         assert_eq!(members, (0..1024).collect::<Vec<_>>());
         let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
-        for label in ["ranks 0–15", "ranks 496–499", "rank 500", "ranks 501–511", "ranks 1008–1022", "rank 1023"]
+        for label in
+            ["rank 3", "ranks 4–15", "ranks 496–499", "rank 500", "ranks 501–511", "ranks 1008–1022", "rank 1023"]
         {
             assert!(labels.contains(&label), "{label}: {labels:?}");
         }

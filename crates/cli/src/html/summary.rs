@@ -1,9 +1,13 @@
-//! What the numbers of a run come to, and how those of two runs differ.
+//! The most important numbers of a run, side by side for several.
 
 use serde::Serialize;
 use tidegate_message::{Counter, Unit};
 
+use signal_hook::low_level::signal_name;
+
+use crate::mpi::MpiKind;
 use crate::recording::view::View;
+use crate::report::ending;
 use crate::report::units::human;
 use tidegate_link::stats::WaitCause;
 
@@ -16,35 +20,6 @@ pub struct Line {
     pub values: Vec<String>,
     /// By run, where it is a number of which less is better.
     pub numbers: Option<Vec<f64>>,
-}
-
-impl Line {
-    /// How the second of two runs differs from the first, where both are numbers.
-    #[must_use]
-    pub fn difference(&self) -> Option<String> {
-        match self.numbers.as_deref()? {
-            [first, second] => Some(difference(*first, *second)),
-            _ => None,
-        }
-    }
-}
-
-fn difference(first: f64, second: f64) -> String {
-    if first == second {
-        return "the same".to_owned();
-    }
-    if first == 0.0 {
-        return "more".to_owned();
-    }
-    if second == 0.0 {
-        return "none left".to_owned();
-    }
-    match second / first {
-        ratio if (0.995..1.005).contains(&ratio) => "about the same".to_owned(),
-        ratio if ratio >= 2.0 => format!("{ratio:.1} times as much"),
-        ratio if ratio > 1.0 => format!("{:.0} % more", (100.0 * (ratio - 1.0)).max(1.0)),
-        ratio => format!("{:.0} % less", (100.0 * (1.0 - ratio)).max(1.0)),
-    }
 }
 
 /// Adds lines for all runs.
@@ -79,6 +54,10 @@ pub fn summary(runs: &[&View]) -> Vec<Line> {
     let mut lines = Lines { runs, lines: Vec::new() };
     lines.number("time of the run", |run| (run.seconds(), human(run.duration_ns, Unit::Nanoseconds)));
     lines.text("how it ended", how_it_ended);
+    if runs.iter().all(|run| run.processes.is_empty()) {
+        lines.text("processes", |_| "none opened an endpoint".to_owned());
+        return lines.lines;
+    }
     lines.text("processes", |run| {
         let hosts = run.distinct(|process| process.facts.host.clone()).len();
         let programs = run.distinct(|process| process.facts.program.clone()).join(", ");
@@ -132,10 +111,28 @@ fn how_it_ended(run: &View) -> String {
     match &run.facts.end {
         None => "not seen: the recording goes on, or was interrupted".to_owned(),
         Some(_) if run.is_simulated() => "simulated to its end".to_owned(),
-        Some(end) if end.exit_code == 0 => "exit code 0".to_owned(),
-        Some(end) if end.exit_code > 128 => format!("exit code {} (signal {})", end.exit_code, end.exit_code - 128),
-        Some(end) => format!("exit code {}", end.exit_code),
+        Some(end) if end.failure.was_ended && !end.failure.ends.is_empty() => {
+            let how = &end.failure.ends[0];
+            let how = how.strip_prefix("the program ").unwrap_or(how);
+            let how = how.strip_prefix("ended with ").unwrap_or(how);
+            // The signal that came says what the number means.
+            how.split(", as after ").next().unwrap_or(how).to_owned()
+        }
+        Some(end) => match (end.signal, of_shell(run, end.exit_code)) {
+            (Some(signal), _) => format!("ended by {}", ending::name(signal)),
+            (None, Some(signal)) => format!("exit code {} ({signal})", end.exit_code),
+            (None, None) => format!("exit code {}", end.exit_code),
+        },
     }
+}
+
+/// The name of the signal that an exit code stands for: 128 and the number of a signal, where the program is no
+/// launcher that makes its own code of those of its ranks.
+fn of_shell(run: &View, code: u8) -> Option<&'static str> {
+    let mpi = run.facts.mpi.as_deref().unwrap_or_default();
+    let has_own = [MpiKind::Mpich, MpiKind::IntelMpi].iter().any(|kind| mpi.starts_with(kind.name()));
+    let signal = code.checked_sub(128).filter(|_| !has_own)?;
+    signal_name(signal.into())
 }
 
 fn longest(run: &View, counter: Counter) -> (f64, String) {
@@ -154,67 +151,35 @@ fn largest(run: &View, counter: Counter) -> (f64, String) {
     (bytes as f64, human(bytes, Unit::Bytes) + &of)
 }
 
-/// How two runs differ, in a few sentences.
-#[must_use]
-pub fn comparison(names: [&str; 2], runs: [&View; 2]) -> String {
-    let lines = summary(&runs);
-    let mut text = String::new();
-    for (name, what) in [
-        ("time of the run", "time"),
-        ("sends that waited for credits or room", "sends that waited"),
-        ("sends deferred for want of receive memory", "deferred sends"),
-        ("refused for want of a posted buffer", "refusals"),
-        ("peak of receive memory", "receive memory at its peak"),
-    ] {
-        let Some(line) = lines.iter().find(|line| line.name == name) else { continue };
-        let Some(difference) = line.difference() else { continue };
-        let begin =
-            if text.is_empty() { format!("{} compared with {}: ", names[1], names[0]) } else { "; ".to_owned() };
-        text += &format!("{begin}{what} {difference} ({}, before {})", line.values[1], line.values[0]);
-    }
-    text += ".";
-    if runs[0].facts.command != runs[1].facts.command {
-        text += " They are runs of different commands, so not all of that need be the work of their settings.";
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::recording::testing::{Made, values};
 
     #[test]
-    fn differences_are_said_as_people_say_them() {
-        for (first, second, said) in [
-            (0.0, 0.0, "the same"),
-            (0.0, 7.0, "more"),
-            (7.0, 0.0, "none left"),
-            (1000.0, 1001.0, "about the same"),
-            (10.0, 8.8, "12 % less"),
-            (10.0, 15.0, "50 % more"),
-            (10.0, 30.0, "3.0 times as much"),
-        ] {
-            assert_eq!(difference(first, second), said);
-        }
-    }
-
-    #[test]
-    fn two_runs_are_compared() {
-        let run = |seconds: f64, delayed| {
+    fn a_signal_is_named_only_where_one_ended_the_program() {
+        let said = |mpi: Option<&str>, signal, exit_code| {
             let mut made = Made::new(1);
-            made.facts.end.as_mut().unwrap().wall_time_s = seconds;
-            made.view(&[values(&[(Counter::SendsDelayed, delayed), (Counter::ReceivePeak, 1 << 20)])])
+            made.facts.mpi = mpi.map(str::to_owned);
+            let end = made.facts.end.as_mut().unwrap();
+            (end.signal, end.exit_code) = (signal, exit_code);
+            how_it_ended(&made.view(&[values(&[])]))
         };
-        // The sample is at 10 s.
-        let (before, after) = (run(20.0, 1200), run(10.0, 0));
-        assert_eq!(
-            comparison(["a", "b"], [&before, &after]),
-            "b compared with a: time 50 % less (10.0 s, before 20.0 s); sends that waited none left (0, before 1,200); \
-             receive memory at its peak the same (1.00 MiB, before 1.00 MiB)."
-        );
-        let mut other = run(10.0, 0);
-        other.facts.command.push("more".into());
-        assert!(comparison(["a", "b"], [&before, &other]).ends_with("the work of their settings."));
+        assert_eq!(said(None, None, 0), "exit code 0");
+        assert_eq!(said(None, None, 139), "exit code 139 (SIGSEGV)");
+        assert_eq!(said(Some("Open MPI 5.0.8"), None, 137), "exit code 137 (SIGKILL)");
+        // 127 is the number of no signal, and 255 means nothing: shells return them where they find no program.
+        assert_eq!((said(None, None, 255), said(None, None, 127)), ("exit code 255".into(), "exit code 127".into()));
+        assert_eq!(said(None, None, 128), "exit code 128");
+        // These launchers make a code of their own.
+        assert_eq!(said(Some("MPICH 5.0.2"), None, 143), "exit code 143");
+        assert_eq!(said(Some("Intel MPI 2021.18"), None, 255), "exit code 255");
+        assert_eq!(said(Some("MPICH 5.0.2"), Some(9), 137), "ended by SIGKILL (signal 9)");
+        let mut made = Made::new(1);
+        let end = made.facts.end.as_mut().unwrap();
+        (end.exit_code, end.failure.was_ended) = (130, true);
+        end.failure.ends =
+            vec!["the program ended with exit code 130 after SIGINT (signal 2), as after SIGINT".to_owned()];
+        assert_eq!(how_it_ended(&made.view(&[values(&[])])), "exit code 130 after SIGINT (signal 2)");
     }
 }

@@ -6,9 +6,11 @@
 
 use tidegate_message::Counter;
 
+use crate::advice::{Advice, held_up};
 use crate::recording::Values;
 use crate::recording::samples::Event;
-use crate::recording::view::Recording;
+use crate::recording::view::{Recording, View};
+use tidegate_link::stats::WaitCause;
 
 /// What a time line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub enum Kind {
     Bandwidth,
     /// Nanoseconds per nanosecond: how many peers at a time.
     Waiting,
+    /// The same where there is one at a time: a part of the time.
+    Share,
     /// Bytes at the moment.
     Memory,
 }
@@ -46,6 +50,7 @@ impl Kind {
             Kind::Rate => "rate",
             Kind::Bandwidth => "bandwidth",
             Kind::Waiting => "waiting",
+            Kind::Share => "share",
             Kind::Memory => "memory",
         }
     }
@@ -53,7 +58,7 @@ impl Kind {
     /// Whether several processes in one row show the most of any of them, not the mean.
     #[must_use]
     pub fn shows_most(self) -> bool {
-        matches!(self, Kind::Waiting | Kind::Memory)
+        matches!(self, Kind::Waiting | Kind::Share | Kind::Memory)
     }
 }
 
@@ -84,7 +89,7 @@ pub const METRICS: &[Metric] = &[
         id: "messages-awaited",
         name: "waiting for messages",
         about: "The share of time in which the application of a process polled in vain while something of its was open.",
-        kind: Kind::Waiting,
+        kind: Kind::Share,
         counters: &[Counter::WaitNanoseconds],
     },
     Metric {
@@ -98,7 +103,7 @@ pub const METRICS: &[Metric] = &[
         id: "pressure",
         name: "no room for others' sends",
         about: "The share of time in which peers deferred sends because of this process's receive memory.",
-        kind: Kind::Waiting,
+        kind: Kind::Share,
         counters: &[Counter::PressureNanoseconds],
     },
     Metric {
@@ -123,6 +128,19 @@ pub const METRICS: &[Metric] = &[
         counters: &[Counter::MailboxFull, Counter::Refusals],
     },
 ];
+
+/// The metric that shows what there is to say: its id.
+#[must_use]
+pub fn first(run: &View, advice: &Advice) -> &'static str {
+    let is_full = || held_up(run).is_some_and(|held| held.cause == WaitCause::Window);
+    let of_sends = ["held_up", "credits", "few_slots", "mailbox_full", "refusals"];
+    match advice.points.iter().find(|point| point.id != "incomplete").map(|point| point.id) {
+        Some("no_room") => "pressure",
+        Some("held_up") if is_full() => "pressure",
+        Some(id) if of_sends.contains(&id) => "waiting",
+        _ => "messages-awaited",
+    }
+}
 
 /// The time lines of all processes.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,10 +235,12 @@ impl Lines {
         for (metric, lines) in METRICS.iter().zip(&mut self.values) {
             let unit = match metric.kind {
                 Kind::Rate | Kind::Bandwidth => seconds,
-                Kind::Waiting => seconds * 1e9,
+                Kind::Waiting | Kind::Share => seconds * 1e9,
                 Kind::Memory => continue,
             };
-            lines.iter_mut().flatten().for_each(|value| *value = (f64::from(*value) / unit) as f32);
+            // Processes write their pages some time after a wait began: that of one column may lie in the next.
+            let most = if metric.kind == Kind::Share { 1.0 } else { f64::INFINITY };
+            lines.iter_mut().flatten().for_each(|value| *value = (f64::from(*value) / unit).min(most) as f32);
         }
     }
 }

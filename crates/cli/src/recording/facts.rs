@@ -20,6 +20,9 @@ pub struct Facts {
     /// The program and its arguments.
     #[serde(deserialize_with = "text::list")]
     pub command: Vec<String>,
+    /// The words of `tidegate` before them, without its name: `run --slots 4`. Empty where they are not known.
+    #[serde(default, deserialize_with = "text::list")]
+    pub options: Vec<String>,
     /// The MPI with its version, if recognised.
     #[serde(default, deserialize_with = "text::perhaps")]
     pub mpi: Option<String>,
@@ -55,6 +58,12 @@ pub enum Clock {
 pub struct End {
     /// The program's exit code, as a shell sees it.
     pub exit_code: u8,
+    /// The signal that ended the program itself, if one did; where it ended a rank only, the launcher's code may tell.
+    #[serde(default)]
+    pub signal: Option<i32>,
+    /// How the job failed.
+    #[serde(default)]
+    pub failure: Failure,
     /// How long it ran, in seconds.
     pub wall_time_s: f64,
     /// From one sample to the next at the end, in nanoseconds.
@@ -69,6 +78,28 @@ pub struct End {
     /// What processes said.
     #[serde(deserialize_with = "text::list")]
     pub troubles: Vec<String>,
+}
+
+/// The text of `tidegate run` on a job that failed, or whose messages did not go through Tidegate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Failure {
+    /// How the program ended and which processes did not close, in sentences without full stops. Empty: it ended well.
+    #[serde(deserialize_with = "text::list")]
+    pub ends: Vec<String>,
+    /// Whether a signal came for the whole job: then the reason is what held it up before.
+    pub was_ended: bool,
+    /// The name of the signal that ended the program or one of its ranks, if that is certain.
+    #[serde(deserialize_with = "text::perhaps")]
+    pub signal: Option<String>,
+    /// The rank that ended first, if that is certain.
+    pub first_dead: Option<u32>,
+    /// The thing of which the host had too little, in a few words.
+    #[serde(deserialize_with = "text::perhaps")]
+    pub lack: Option<String>,
+    /// Why no message went through Tidegate, and what the host says: whole sentences.
+    #[serde(deserialize_with = "text::list")]
+    pub reasons: Vec<String>,
 }
 
 /// What is said of an endpoint once, at its first sample.
@@ -139,6 +170,7 @@ impl Facts {
             tidegate_version: env!("CARGO_PKG_VERSION").to_owned(),
             clock: Clock::Real,
             command,
+            options: Vec::new(),
             mpi,
             environment,
             processors: std::thread::available_parallelism().ok().map(|number| number.get() as u32),

@@ -220,6 +220,7 @@ pub(crate) mod tests {
             tidegate_version: "0.1.0".to_owned(),
             clock: Clock::Real,
             command: ["mpiexec", "-n", "4", "./a program"].map(str::to_owned).to_vec(),
+            options: Vec::new(),
             mpi: Some("MPICH 5.0.2".to_owned()),
             environment: std::collections::BTreeMap::new(),
             host: "here".to_owned(),

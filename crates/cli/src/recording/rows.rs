@@ -54,6 +54,9 @@ pub struct WaitRow {
     pub goes_on: bool,
 }
 
+/// The tag of receives without one, which are the MPI's own: it posts buffers for what may come.
+pub const UNTAGGED: &str = "untagged";
+
 /// What is waited for, in words.
 #[must_use]
 pub fn words(cause: WaitCause) -> &'static str {

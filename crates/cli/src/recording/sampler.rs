@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tidegate_link::{EndpointStats, stats};
 use tidegate_message::Counter;
 
-use super::facts::End;
+use super::facts::{End, Failure};
 use super::folder::Recorder;
 use super::page;
 use super::rows::Last;
@@ -31,6 +31,10 @@ const LAST_INTERVAL: Duration = Duration::from_secs(2);
 pub struct Left {
     /// Its exit code, as a shell sees it.
     pub exit_code: u8,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// How it failed, if it did.
+    pub failure: Failure,
     /// What processes said.
     pub troubles: Vec<String>,
     /// Who held up whom, if anybody did.
@@ -82,6 +86,8 @@ impl Sampling {
         sampler.record(&pages, Some(left.held_up));
         let end = End {
             exit_code: left.exit_code,
+            signal: left.signal,
+            failure: left.failure,
             wall_time_s: wall_time.as_secs_f64(),
             interval_ns: sampler.recorder.interval_ns(),
             looks: sampler.looks,
@@ -192,11 +198,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (folder, pages) = (place.path().join("recording"), place.path());
         let recorder = Recorder::create(&folder, facts(), Bounds { bytes: 1 << 20, samples: 100 }).unwrap();
-        let left = Left { exit_code: 7, troubles: vec!["t".to_owned()], held_up: Some("rank 1 waits".to_owned()) };
+        let left = Left {
+            exit_code: 7,
+            signal: Some(9),
+            failure: Failure { ends: vec!["it ended".to_owned()], ..Failure::default() },
+            troubles: vec!["t".to_owned()],
+            held_up: Some("rank 1 waits".to_owned()),
+        };
         let page = EndpointStats::blank(1, Some(0), Some(1));
         assert_eq!(Sampling::start(recorder, pages).finish(vec![page], left), None);
         assert_eq!(read_last(&folder).unwrap().held_up.as_deref(), Some("rank 1 waits"));
         let end = read_facts(&folder).unwrap().end.unwrap();
-        assert_eq!((end.exit_code, end.troubles), (7, vec!["t".to_owned()]));
+        assert_eq!((end.exit_code, end.signal, end.troubles), (7, Some(9), vec!["t".to_owned()]));
+        assert_eq!(end.failure.ends, ["it ended"]);
     }
 }

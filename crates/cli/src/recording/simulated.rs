@@ -39,6 +39,7 @@ impl SimulatedRun {
         program: &str,
     ) -> Result<Self, Failure> {
         let facts = Facts {
+            options: Vec::new(),
             schema: RECORDING_SCHEMA.to_owned(),
             tidegate_version: env!("CARGO_PKG_VERSION").to_owned(),
             clock: Clock::Simulated,

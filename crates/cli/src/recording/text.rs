@@ -44,10 +44,13 @@ mod tests {
         let hostile = || HOSTILE.to_owned();
         let mut run = facts();
         (run.tidegate_version, run.host, run.mpi) = (hostile(), hostile(), Some(hostile()));
-        run.command = vec![hostile()];
+        (run.command, run.options) = (vec![hostile()], vec![hostile()]);
         run.environment = [(hostile(), hostile())].into();
         let end = run.end.as_mut().unwrap();
         (end.stopped, end.troubles) = (Some(hostile()), vec![hostile()]);
+        let failure = &mut end.failure;
+        (failure.ends, failure.lack, failure.reasons) = (vec![hostile()], Some(hostile()), vec![hostile()]);
+        failure.signal = Some(hostile());
         let endpoint = EndpointFacts {
             host: hostile(),
             launch: Some(hostile()),

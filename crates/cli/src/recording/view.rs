@@ -12,9 +12,10 @@ use tidegate_message::Counter;
 use super::facts::{EndpointFacts, Facts};
 use super::folder::{read_facts, read_last};
 use super::page;
-use super::rows::{EndpointRows, Last, OpenCounts, OpenRow};
+use super::rows::{EndpointRows, Last, OpenCounts, OpenKind, OpenRow, UNTAGGED};
 use super::samples::{Event, Reader, SAMPLES_FILE};
 use super::{Clock, Values};
+use crate::culprit::LASTED_AT_THE_END;
 use crate::failure::Failure;
 use crate::report::{self, launches};
 use tidegate_link::stats::WaitCause;
@@ -53,6 +54,8 @@ pub struct Process {
     pub label: String,
     /// Its rank, if known.
     pub rank: Option<u32>,
+    /// Of which launch it is: a script may start several jobs.
+    pub launch: usize,
     /// What is said of its first endpoint.
     pub facts: EndpointFacts,
     /// How bulk data travels.
@@ -159,6 +162,8 @@ impl View {
         values: &[Values],
         held_up: Option<String>,
     ) -> (Self, Vec<usize>) {
+        let is_well = held_up.is_none() && facts.end.as_ref().is_some_and(|end| end.exit_code == 0);
+        let rows: Vec<EndpointRows> = rows.into_iter().map(|rows| without_own_receives(rows, is_well)).collect();
         let (processes, process_of) = processes(endpoints, &rows, values);
         let of_id: HashMap<u64, usize> = endpoints
             .iter()
@@ -240,15 +245,16 @@ impl Recording {
     /// Reads a folder.
     ///
     /// # Errors
-    /// If it holds no recording, or no sample.
+    /// If it holds no recording, or one of a run that has not ended and left no sample yet.
     pub fn open(folder: &Path) -> Result<Self, Failure> {
         let facts = read_facts(folder)?;
         let path = folder.join(SAMPLES_FILE);
         let reader = Reader::open(&path).map_err(|error| Failure::usage(named(&path, error).to_string()))?;
         let recording = Recording::new(facts, reader, read_last(folder)?);
-        if recording.view.samples == 0 {
+        // A run that has ended says itself why there are none.
+        if recording.view.samples == 0 && recording.view.facts.end.is_none() {
             return Err(Failure::usage(format!(
-                "{}: no endpoint of Tidegate was seen while `{}` ran, so there is nothing to report: `tidegate run` says why",
+                "{}: no endpoint of Tidegate has been seen yet while `{}` runs: there is nothing to report yet",
                 folder.display(),
                 recording.view.facts.command_line()
             )));
@@ -330,12 +336,13 @@ fn processes(endpoints: &[EndpointFacts], rows: &[EndpointRows], values: &[Value
     for ((launch, ..), numbers) in found {
         numbers.iter().for_each(|number| process_of[*number] = processes.len());
         let facts = endpoints[numbers[0]].clone();
-        let launch = Some(launch).filter(|_| launches.len() > 1);
+        let told = Some(launch).filter(|_| launches.len() > 1);
         let of =
             |index: usize| Counter::ALL[index].within_process().of(numbers.iter().map(|number| values[*number][index]));
         processes.push(Process {
-            label: label(&facts, launch),
+            label: label(&facts, told),
             rank: facts.rank,
+            launch,
             bulk: rows[numbers[0]].bulk.clone(),
             lived_ns: numbers.iter().map(|number| rows[*number].lived_ns).max().unwrap_or(0),
             values: std::array::from_fn(of),
@@ -376,6 +383,21 @@ fn waits(rows: &[EndpointRows], process_of: &[usize], of_id: &HashMap<u64, usize
     let mut waits: Vec<Wait> = found.into_values().collect();
     waits.sort_by_key(|wait| std::cmp::Reverse(wait.waited_ns));
     waits
+}
+
+/// Receives that were posted when an endpoint closed are no fault: MPIs close with receives of their own posted.
+/// Where the program says that all is well, those are none either that take a message of any process without data, as
+/// an MPI's own do, or that had just been posted.
+fn without_own_receives(mut rows: EndpointRows, is_well: bool) -> EndpointRows {
+    let lasted = |open: &OpenRow| u128::from(open.age_ns) >= LASTED_AT_THE_END.as_nanos();
+    let is_own = |open: &OpenRow| open.tag == UNTAGGED || (open.peer.is_none() && open.bytes == 0) || !lasted(open);
+    let before = rows.open.len();
+    rows.open.retain(|open| open.kind != OpenKind::Receive || !(rows.ended || is_well && is_own(open)));
+    rows.open_in_all.receives = match rows.ended {
+        true => 0,
+        false => rows.open_in_all.receives.saturating_sub((before - rows.open.len()) as u64),
+    };
+    rows
 }
 
 fn open(rows: &[EndpointRows], process_of: &[usize], of_id: &HashMap<u64, usize>) -> Vec<Open> {

@@ -43,6 +43,17 @@ impl Ending {
         }
     }
 
+    /// The name of the signal that ended the program or one of its ranks, where that is certain.
+    pub fn certain_signal(&self, mpi: Option<MpiKind>, evidence: Evidence) -> Option<String> {
+        let named = |signal: i32| signal_name(signal).map(str::to_owned);
+        match (self.signal, self.code, mpi) {
+            (Some(signal), ..) => named(signal),
+            (None, Some(code), Some(MpiKind::OpenMpi) | None) => named(code.checked_sub(128)?),
+            (None, Some(code), Some(MpiKind::Mpich)) => named(shown_of_mpich(code, evidence)?),
+            _ => None,
+        }
+    }
+
     /// One line for people; `None` if it ended well and nothing happened to it. `mpi`: whose launcher the program is;
     /// `evidence`: what else there is to see.
     pub fn text(&self, mpi: Option<MpiKind>, evidence: Evidence) -> Option<String> {
@@ -80,7 +91,8 @@ impl Ending {
     }
 }
 
-fn name(signal: i32) -> String {
+/// A signal by its name and number.
+pub fn name(signal: i32) -> String {
     signal_name(signal).map_or_else(|| format!("signal {signal}"), |name| format!("{name} (signal {signal})"))
 }
 
@@ -90,16 +102,27 @@ fn of_shell(code: i32) -> Option<String> {
     (1..=64).contains(&signal).then(|| format!(", as after {}{}", name(signal), why(signal)))
 }
 
+/// Whether a code of MPICH's launcher may come of a rank's end by this signal.
+fn may_be_of_mpich(code: i32, signal: i32) -> bool {
+    signal == code || signal | SIGKILL == code
+}
+
+/// The signal by which a rank ended, where something else than the code shows it.
+fn shown_of_mpich(code: i32, evidence: Evidence) -> Option<i32> {
+    let shown = [(evidence.killed, SIGKILL), (evidence.full, SIGBUS)];
+    let shown = shown.into_iter().filter(|_| !evidence.all_closed);
+    shown.filter(|(is_shown, _)| *is_shown).map(|(_, signal)| signal).find(|signal| may_be_of_mpich(code, *signal))
+}
+
 /// What an exit code of MPICH's launcher may mean. It puts together, bit by bit, the codes with which its ranks ended,
 /// the signals by which they ended, and SIGKILL, by which it ends the others. The number alone tells no signal from a
 /// code: one is named as the reason only where something else shows it.
 fn of_mpich(code: i32, evidence: Evidence) -> Option<String> {
-    let may_be = |signal: i32| signal == code || signal | SIGKILL == code;
-    let shown = [(evidence.killed, SIGKILL), (evidence.full, SIGBUS)];
+    let may_be = |signal| may_be_of_mpich(code, signal);
     if evidence.all_closed {
         return None;
     }
-    if let Some((_, signal)) = shown.into_iter().find(|(is_shown, signal)| *is_shown && may_be(*signal)) {
+    if let Some(signal) = shown_of_mpich(code, evidence) {
         return Some(format!(", as after {} of a rank{}", name(signal), why(signal)));
     }
     let signals: Vec<i32> = CAUSES.iter().map(|(signal, _)| *signal).filter(|signal| may_be(*signal)).collect();
@@ -204,6 +227,7 @@ impl Unclosed {
         let all = self.processes.len() == self.of;
         let who = match (all, self.of) {
             (true, 1) => "the process".to_owned(),
+            (true, 2) => "both processes".to_owned(),
             (true, _) => format!("all {} processes", self.of),
             (false, _) => format!("{} of {} processes ({})", self.processes.len(), self.of, list(&self.processes)),
         };
@@ -305,6 +329,18 @@ mod tests {
     }
 
     #[test]
+    fn a_signal_is_certain_where_the_code_is_a_shells_or_something_else_shows_it() {
+        let of = |number, mpi, evidence| code(number).certain_signal(mpi, evidence);
+        let (nothing, full) = (Evidence::default(), Evidence { full: true, ..Evidence::default() });
+        assert_eq!(of(139, Some(MpiKind::OpenMpi), nothing).as_deref(), Some("SIGSEGV"));
+        assert_eq!((of(255, None, nothing), of(127, None, nothing), of(3, None, nothing)), (None, None, None));
+        assert_eq!((of(9, Some(MpiKind::Mpich), nothing), of(255, Some(MpiKind::IntelMpi), nothing)), (None, None));
+        assert_eq!(of(7, Some(MpiKind::Mpich), full).as_deref(), Some("SIGBUS"));
+        let killed = Ending { signal: Some(9), ..Ending::default() };
+        assert_eq!(killed.certain_signal(Some(MpiKind::Mpich), nothing).as_deref(), Some("SIGKILL"));
+    }
+
+    #[test]
     fn codes_of_mpichs_launcher_are_no_signals_of_a_shell() {
         let of_mpich = |number| said(&code(number), Some(MpiKind::Mpich));
         // MPI_Abort with an error of MPI: 143 is no SIGTERM.
@@ -359,8 +395,8 @@ mod tests {
         let mut killed = unclosed(&[0, 1], 2, None);
         killed.name_first("here", &Deaths::of("here", &[101, 100]));
         let said = killed.text().unwrap_or_default();
-        assert_eq!(said, "all 2 processes ended without closing; rank 1 ended first");
+        assert_eq!(said, "both processes ended without closing; rank 1 ended first");
         let said = unclosed(&[0, 1], 2, None).text().unwrap_or_default();
-        assert_eq!(said, "all 2 processes ended without closing");
+        assert_eq!(said, "both processes ended without closing");
     }
 }

@@ -125,6 +125,12 @@ impl Host {
         self.killed.is_some()
     }
 
+    /// The thing that was short, in a few words.
+    pub fn lack(&self) -> Option<String> {
+        let full = self.full.as_ref().map(FullMemory::lack);
+        full.or_else(|| self.has_killed().then(|| "the kernel ended processes for want of memory".to_owned()))
+    }
+
     /// What it says, for people; empty if nothing was short.
     pub fn told(&self) -> Vec<String> {
         let killed = self.killed.map(|(killed, of)| {
@@ -189,6 +195,14 @@ impl FullMemory {
         is_full.then(|| FullMemory { place: place.to_owned(), total, free, taken, unfilled, absent })
     }
 
+    fn state(&self) -> &'static str {
+        if self.free < FULL_BELOW { "is full" } else { "has too little room" }
+    }
+
+    fn lack(&self) -> String {
+        format!("{} {}", self.place.display(), self.state())
+    }
+
     fn text(&self) -> String {
         let (place, bytes) = (self.place.display(), |bytes| human(bytes, Unit::Bytes));
         let files = |(owner, (count, taken)): (&&str, &(u64, u64))| {
@@ -196,7 +210,7 @@ impl FullMemory {
             format!("{} for {count} {noun} of {owner}", bytes(*taken))
         };
         let taken: Vec<String> = self.taken.iter().map(files).collect();
-        let is = if self.free < FULL_BELOW { "is full" } else { "has too little room" };
+        let is = self.state();
         let mut text = format!("{place} {is} ({} in all, {} free)", bytes(self.total), bytes(self.free));
         if !taken.is_empty() {
             let _ = write!(text, ": {}", taken.join(", "));
@@ -260,6 +274,7 @@ mod tests {
               --slots or --peers)."
             ]
         );
+        assert_eq!(Host { full: Some(full()), killed: None }.lack().as_deref(), Some("/dev/shm is full"));
         let unfilled = Some(Unfilled { files: 2, lack: 3 << 20, worst: (2 << 20, "mpich_shm_1_2".to_owned()) });
         let nearly = FullMemory { free: 1 << 20, unfilled, ..full() }.text();
         assert!(nearly.starts_with("/dev/shm has too little room (8.00 MiB in all, 1.00 MiB free): "), "{nearly}");

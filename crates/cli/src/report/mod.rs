@@ -24,6 +24,7 @@ pub mod memory;
 pub mod names;
 pub mod open;
 pub mod table;
+pub mod typed;
 pub mod units;
 pub mod usage;
 pub mod verdict;

@@ -265,7 +265,8 @@ pub(super) fn label(process: &Process) -> String {
     }
 }
 
-pub(super) fn plain_table() -> Table {
+/// A table without lines, for a terminal.
+pub fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
@@ -279,7 +280,8 @@ pub(super) fn align(table: &mut Table) {
     }
 }
 
-pub(super) fn push_table(text: &mut String, table: Table) {
+/// Adds the lines of a table, without spaces at their ends.
+pub fn push_table(text: &mut String, table: Table) {
     for line in table.lines() {
         *text += line.trim_end();
         text.push('\n');

@@ -1,23 +1,20 @@
 //! The end of a run as `tidegate run` tells it unless asked for more: a sentence on the job, the few numbers that are
 //! looked for first, and the change that is worth a try, as a line to copy.
 
-use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tidegate_message::{Counter, Unit};
 
 use crate::advice::{self, Advice, Waiting, percent};
-use crate::quote;
 use crate::recording::view::View;
 use crate::report::Job;
 use crate::report::table::{Form, between_hosts, who_ran};
+use crate::report::typed::{Typed, to_try};
 use crate::report::units::human;
 
 /// Launches of one run that are told one by one.
 const LAUNCHES_TOLD: usize = 4;
-/// The option that names the folder of a recording.
-const RECORD: &str = "--record";
 /// Sends that waited for less than this part of the time are not told.
 const SENDS_MATTER: f64 = 0.01;
 
@@ -107,15 +104,6 @@ impl Verdict {
     }
 }
 
-/// The command that was typed.
-#[derive(Clone, Copy, Debug)]
-pub struct Typed<'a> {
-    /// Our own words, without our name: `run --slots 4`.
-    pub own: &'a [OsString],
-    /// The program and its arguments.
-    pub program: &'a [OsString],
-}
-
 /// All of it, some eight lines before they are wrapped. `failure`: how the job failed, if it did, which comes first
 /// unless it `was_ended` by a signal that came for it: then it was held up before.
 #[must_use]
@@ -166,75 +154,11 @@ pub fn text(
     text
 }
 
-/// An option that is worth a try, as a line to copy where that can be one.
-fn to_try(typed: &Typed, option: &str) -> String {
-    let (name, value) = option.split_once(' ').unwrap_or((option, ""));
-    let variable = format!("FI_TIDEGATE_{}", name.trim_start_matches('-').replace('-', "_").to_uppercase());
-    if typed.program.iter().any(|word| word.to_string_lossy().contains(&variable)) {
-        return format!("{variable}={value}, which the command line itself sets otherwise");
-    }
-    let line = with_option(typed, option);
-    // Control characters are neither shown nor copied.
-    if tidegate_link::plain(&line) == line { line } else { option.to_owned() }
-}
-
-/// The command as it was typed, with an option in the place of the same one, or behind the name of our command.
-fn with_option(typed: &Typed, option: &str) -> String {
-    let name = option.split(' ').next().unwrap_or(option);
-    let mut line: Vec<&OsStr> = Vec::new();
-    let mut words = typed.own.iter();
-    while let Some(word) = words.next() {
-        let text = word.to_string_lossy();
-        // A recording is not made a second time in the same folder.
-        let is_left_out = |name: &str| text == name || text.starts_with(&format!("{name}="));
-        match [name, RECORD].into_iter().any(is_left_out) {
-            true if !text.contains('=') => _ = words.next(),
-            true => {}
-            false => line.push(word),
-        }
-    }
-    let at = line.len().min(1);
-    line.splice(at..at, option.split(' ').map(OsStr::new));
-    line.insert(0, OsStr::new("tidegate"));
-    line.extend(typed.program.iter().map(OsString::as_os_str));
-    quote::line(&line)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::recording::testing::{Made, values};
     use tidegate_link::stats::WaitCause;
-
-    #[test]
-    fn a_line_to_copy_has_the_option_in_the_place_of_the_same_one() {
-        let of = |own: &[&str], program: &[&str]| {
-            let [own, program] = [own, program].map(|words| words.iter().map(OsString::from).collect::<Vec<_>>());
-            with_option(&Typed { own: &own, program: &program }, "--slots 64")
-        };
-        assert_eq!(of(&["run"], &["mpiexec", "-n", "4", "./a b"]), "tidegate run --slots 64 mpiexec -n 4 './a b'");
-        assert_eq!(
-            of(&["run", "-v", "--slots", "4"], &["x", "--slots", "2"]),
-            "tidegate run --slots 64 -v x --slots 2"
-        );
-        assert_eq!(
-            of(&["run", "--slots=4", "--scheme", "static"], &["x"]),
-            "tidegate run --slots 64 --scheme static x"
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_copied_is_said_otherwise() {
-        let of = |own: &[&str], program: &[&str]| {
-            let [own, program] = [own, program].map(|words| words.iter().map(OsString::from).collect::<Vec<_>>());
-            to_try(&Typed { own: &own, program: &program }, "--slots 64")
-        };
-        assert_eq!(of(&["run", "--record", "rec", "-q"], &["x"]), "tidegate run --slots 64 -q x");
-        assert_eq!(of(&["run", "--record=rec"], &["x", "--record", "y"]), "tidegate run --slots 64 x --record y");
-        let said = of(&["run"], &["mpiexec", "-genv", "FI_TIDEGATE_SLOTS", "4", "x"]);
-        assert_eq!(said, "FI_TIDEGATE_SLOTS=64, which the command line itself sets otherwise");
-        assert_eq!(of(&["run"], &["x", "two\nlines"]), "--slots 64");
-    }
 
     /// Four ranks for 10 s, of which all but rank 1 wait 9 for it.
     fn late() -> Verdict {

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::culprit::{LASTED_AT_THE_END, Member, Presence, Receive, Unmatched, Wait, Waits};
+use crate::culprit::{self, LASTED_AT_THE_END, Member, Presence, Receive, Unmatched, Wait, Waits};
 use crate::mpi::MpiKind;
 use crate::tag;
 use crate::top::look::{Identity, Look, Seen};
@@ -86,7 +86,8 @@ pub fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patienc
             job.push_receives(place, seen, moves, &mut waits.waits);
         }
     }
-    job.push_absent(&mut waits);
+    let absent = culprit::absent(&waits, &|age| job.share(age));
+    waits.waits.extend(absent);
     waits
 }
 
@@ -178,45 +179,6 @@ impl Job<'_> {
                 }),
             }
         }
-    }
-
-    /// Waits of receives in a collective call of all ranks that accept messages of any: they are for the ranks that are
-    /// not in that call. (Open MPI's barrier of few ranks has such.) Where no other rank is in it, nobody knows whether
-    /// others have been.
-    fn push_absent(&self, job: &mut Waits) {
-        let of_all = |receive: &&Receive| receive.is_of_all;
-        let of_any = |member: &Member| member.any.as_ref().map(|(receive, _)| receive).filter(of_all).cloned();
-        let any: Vec<Option<Receive>> = job.members.iter().map(of_any).collect();
-        // By what the receives of a call accept: who is in it, and whether anybody waits there for a rank by its name.
-        let mut calls: HashMap<&str, (Vec<bool>, bool)> = HashMap::new();
-        for (place, receive) in any.iter().enumerate() {
-            let Some(receive) = receive else { continue };
-            calls.entry(&receive.text).or_insert_with(|| (vec![false; any.len()], false)).0[place] = true;
-        }
-        for wait in &job.waits {
-            let call = wait.receive.as_ref().and_then(|receive| calls.get_mut(receive.text.as_str()));
-            if let Some((inside, has_named)) = call {
-                (inside[wait.waiter], *has_named) = (true, true);
-            }
-        }
-        let mut absent = Vec::new();
-        for (waiter, member) in job.members.iter().enumerate() {
-            let Some((receive, age)) = member.any.as_ref().filter(|(receive, _)| receive.is_of_all) else { continue };
-            if member.moves || member.presence != Presence::Here {
-                continue;
-            }
-            let Some((inside, true)) = calls.get(receive.text.as_str()) else { continue };
-            let others = (0..inside.len()).filter(|place| !inside[*place]);
-            absent.extend(others.map(|awaited| Wait {
-                waiter,
-                awaited,
-                cause: WaitCause::Message,
-                share: self.share(*age),
-                open_for: Some(*age),
-                receive: Some(receive.clone()),
-            }));
-        }
-        job.waits.extend(absent);
     }
 
     /// A tagged receive in words.

@@ -47,7 +47,7 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
     let commands =
-        ["run", "record", "env", "doctor", "top", "export", "sim", "plan", "calibrate", "report", "counters"];
+        ["run", "record", "env", "doctor", "top", "export", "sim", "plan", "calibrate", "report", "diff", "counters"];
     for command in commands {
         should = with_part(&should, command, &options(command));
     }
