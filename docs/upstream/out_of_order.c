@@ -40,6 +40,8 @@ int main(int count, char **words) {
     double seconds = count > 2 ? atof(words[2]) : 3;
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (messages < 0)
+        MPI_Abort(MPI_COMM_WORLD, 1);
     if (rank == 0)
         receive_all(messages, seconds);
     else if (rank == 1)
