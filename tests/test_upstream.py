@@ -135,6 +135,12 @@ def test_a_matched_receive_into_a_datatype_with_gaps_is_lost_by_open_mpi_of_the_
 
 def test_graphs_of_mpich_have_edges_that_no_rank_gave():
     """Nearly all of them over `tcp`. A call that says by itself that a message was cut ends the program; that was not seen yet."""
-    result = Jobs(Fabric.TCP).run(wheel("mpich"), 3, [REPORTS / "dist_graph.c", "300", "10"], timeout=60)
+    result = Jobs(Fabric.TCP).run(wheel("mpich"), 3, [REPORTS / "dist_graph.c", "100", "10"], timeout=60)
     wrong = re.search(r"^(\d+) of \d+ graphs are wrong$", result.output, re.MULTILINE)
     assert (wrong and result.clean and int(wrong[1]) > 0) or "got an error: " in result.output, result.explain()
+
+
+def test_mpich_cuts_a_message_of_any_source_without_an_error():
+    """Over its own shared memory, which is the default."""
+    output = Jobs(Fabric.NATIVE).succeed(wheel("mpich"), 2, [REPORTS / "any_truncate.c"])
+    assert "from rank 1: MPI_ERR_TRUNCATE, 4 integers of 4;" in output and "from any source: no error, 6 integers of 4;" in output, output
