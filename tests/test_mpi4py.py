@@ -27,8 +27,7 @@ EXCLUDED = ["testGetFortranInfo"]
 EXCLUDED_WITH = {
     # MPICH's MPI_Dist_graph_create probes for a message of any source, and then receives one of any source: if another one
     # has come meanwhile, it takes that with the first one's length, and the graph has an edge too many. The test then
-    # fails on one rank, and the others wait for it for ever. Over `tcp` and over Tidegate with ample buffers it happens
-    # in some of a thousand calls, with few buffers in every fourth one.
+    # fails on one rank, and the others wait for it for ever (docs/upstream/mpich-dist-graph.md).
     "mpich": ["*.testDistgraphcomm"],
     # Intel MPI says that a dynamic window has -1 bytes, and not 0, over providers that do RMA by themselves: libfabric's
     # `shm` fails the same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages.

@@ -6,7 +6,7 @@
 // receiver knows what must come. Even ranks post all receives beforehand by source and tag; odd ranks probe for
 // anything from anybody. Both see a message that overtakes another of the same source and tag, because the contents
 // differ. With `posted-ssend`, synchronous sends go only to even ranks, which do not receive by MPI_Mrecv: Open MPI 4.1
-// over libfabric never ends a synchronous send that was received by MPI_Mrecv (see ssend_mrecv.c).
+// over libfabric never ends a synchronous send that was received by MPI_Mrecv (see docs/upstream/).
 
 #include <mpi.h>
 #include <stdint.h>

@@ -1,9 +1,10 @@
-// Does a synchronous send end that is received by MPI_Mrecv? Open MPI 4.1 over libfabric (mtl/ofi) never ends it, whatever
-// the provider: there a synchronous send waits for a message of the receiver, and `ompi_mtl_ofi_mrecv_callback` sends
-// none. Open MPI 5.0 does (its commit edb9b6026b, "Previously the MRecv() callback did not generate the required ACKs,
-// and the sender would deadlock"); 4.1.8 does not yet.
-//
-// usage: ssend_mrecv SECONDS, two ranks; it says what happened within so many seconds after the message was received
+/* Does a synchronous send end that is received by MPI_Mrecv? Open MPI 4.1 over libfabric (mtl/ofi) never ends it.
+ *
+ *     mpicc -O1 -g -Wall -o ssend_mrecv ssend_mrecv.c
+ *     mpiexec -n 2 ./ssend_mrecv [SECONDS]
+ *
+ * Rank 0 starts a synchronous send, and rank 1 receives it by MPI_Mprobe and MPI_Mrecv. Rank 1 then says so by a second
+ * message, after which rank 0 waits at most so many seconds (2) for its send to end. */
 
 #include <mpi.h>
 #include <stdio.h>
