@@ -154,41 +154,53 @@ COMPLETIONS := bash:share/bash-completion/completions/tidegate zsh:share/zsh/sit
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 MODULEFILE := share/modulefiles/tidegate/$(VERSION)
 
+# In quotes, since a name of a folder may have spaces; and as the other side of a sed expression has it.
+PLACE = '$(DESTDIR)$(PREFIX)'
+IN_SED = $(subst |,\|,$(subst &,\&,$(subst \,\\,$(PREFIX))))
+
+# The module file and the service name the prefix, so a relative one would lead nowhere. Packages have an empty one.
+.PHONY: check-prefix
+check-prefix:
+	@case '$(PREFIX)' in "") ;; *"'"*) echo "PREFIX has a quote in it" >&2; exit 2 ;; /*) ;; *) echo "PREFIX has to begin with /: $(PREFIX)" >&2; exit 2 ;; esac
+
 # What install does once everything is built. Packages are laid out by it, from their own LIBRARY and PROGRAM.
-install-files:
-	install -D -m 755 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so
-	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/tidegate
-	install -D -m 644 bulk/tidegate_bulk.h $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(BULK_SOURCES)
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/examples examples/random_traffic.c tests/programs/holdup.c
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/monitoring $(MONITORING)
-	sed -i 's|/usr/local/|$(PREFIX)/|' $(DESTDIR)$(PREFIX)/share/tidegate/monitoring/tidegate-export.service
+install-files: check-prefix
+	install -D -m 755 $(LIBRARY) $(PLACE)/lib/tidegate/libtidegate-fi.so
+	install -D -m 755 $(PROGRAM) $(PLACE)/bin/tidegate
+	install -D -m 644 bulk/tidegate_bulk.h $(PLACE)/include/tidegate_bulk.h
+	install -D -m 644 -t $(PLACE)/share/tidegate/bulk $(BULK_SOURCES)
+	install -D -m 644 -t $(PLACE)/share/tidegate/examples examples/random_traffic.c tests/programs/holdup.c
+	install -D -m 644 -t $(PLACE)/share/tidegate/monitoring $(MONITORING)
+	sed -i 's|/usr/local/|$(IN_SED)/|' $(PLACE)/share/tidegate/monitoring/tidegate-export.service
 	@for page in $(MAN); do \
-		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
+		install -D -m 644 $$page $(PLACE)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
-	@install -D -m 644 packaging/modulefile.in $(DESTDIR)$(PREFIX)/$(MODULEFILE)
-	@sed -i 's|@VERSION@|$(VERSION)|; s|@PREFIX@|$(PREFIX)|' $(DESTDIR)$(PREFIX)/$(MODULEFILE)
-	@if $(PROGRAM) --version >/dev/null 2>&1; then for pair in $(COMPLETIONS); do \
-		file=$(DESTDIR)$(PREFIX)/$${pair#*:}; mkdir -p $$(dirname $$file) && $(PROGRAM) completions $${pair%%:*} >$$file && chmod 644 $$file || exit 1; \
+	@install -D -m 644 packaging/modulefile.in $(PLACE)/$(MODULEFILE)
+	@sed -i 's|@VERSION@|$(VERSION)|; s|@PREFIX@|$(IN_SED)|' $(PLACE)/$(MODULEFILE)
+	@umask 022; if $(PROGRAM) --version >/dev/null 2>&1; then for pair in $(COMPLETIONS); do \
+		file=$(PLACE)/$${pair#*:}; mkdir -p "$$(dirname "$$file")" && $(PROGRAM) completions $${pair%%:*} >"$$file" && chmod 644 "$$file" || exit 1; \
 	done; fi
 
 # Packages have these in places of their own.
-install-documents:
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/tidegate LICENSE-APACHE LICENSE-MIT
-	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts $(PYTHON) -c 'import sys, pathlib; from packages.pages import write_pages; write_pages(pathlib.Path(sys.argv[1]))' \
-		$(DESTDIR)$(PREFIX)/share/doc/tidegate
-	@find $(DESTDIR)$(PREFIX)/share/doc/tidegate -type f -exec chmod 644 {} +
+install-documents: check-prefix
+	install -D -m 644 -t $(PLACE)/share/doc/tidegate LICENSE-APACHE LICENSE-MIT
+	@umask 022; PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts $(PYTHON) -c 'import sys, pathlib; from packages.pages import write_pages; write_pages(pathlib.Path(sys.argv[1]))' \
+		$(PLACE)/share/doc/tidegate
+	@find $(PLACE)/share/doc/tidegate -type f -exec chmod 644 {} +
 
-# Folders that are empty then go too, but for those of the system.
-uninstall: ## remove what install put under PREFIX
-	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
-	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples $(DESTDIR)$(PREFIX)/share/tidegate/monitoring $(DESTDIR)$(PREFIX)/share/doc/tidegate
-	@rm -f $(foreach pair,$(COMPLETIONS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(pair)))) $(DESTDIR)$(PREFIX)/$(MODULEFILE)
-	@for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page); done
-	@for folder in lib/tidegate share/tidegate share/modulefiles/tidegate; do rmdir $(DESTDIR)$(PREFIX)/$$folder 2>/dev/null || true; done
-	@case "$(DESTDIR)$(PREFIX)" in ""|/usr|/usr/local) ;; *) \
-		for folder in bin lib include share; do if [ -d $(DESTDIR)$(PREFIX)/$$folder ]; then find $(DESTDIR)$(PREFIX)/$$folder -depth -type d -empty -delete; fi; done; \
-		rmdir $(DESTDIR)$(PREFIX) 2>/dev/null || true ;; esac
+# Folders that are empty then go too, inner ones first: Tidegate's, and those that others use as well, but for the system's.
+FOLDERS := lib/tidegate share/tidegate share/modulefiles/tidegate share/doc/tidegate
+FOLDERS_OF_ALL := bin lib include share/man/man1 share/man/man3 share/man/man7 share/man share/modulefiles share/doc \
+	$(foreach pair,$(COMPLETIONS),$(dir $(lastword $(subst :, ,$(pair))))) share/bash-completion share/zsh share/fish share
+
+uninstall: check-prefix ## remove what install put under PREFIX
+	rm -f $(PLACE)/lib/tidegate/libtidegate-fi.so $(PLACE)/bin/tidegate $(PLACE)/include/tidegate_bulk.h
+	rm -rf $(PLACE)/share/tidegate/bulk $(PLACE)/share/tidegate/examples $(PLACE)/share/tidegate/monitoring $(PLACE)/share/doc/tidegate
+	@rm -f $(foreach pair,$(COMPLETIONS),$(PLACE)/$(lastword $(subst :, ,$(pair)))) $(PLACE)/$(MODULEFILE)
+	@for page in $(MAN); do rm -f $(PLACE)/share/man/man$${page##*.}/$$(basename $$page); done
+	@for folder in $(FOLDERS); do rmdir $(PLACE)/$$folder 2>/dev/null || true; done
+	@case '$(DESTDIR)$(PREFIX:/=)' in ""|/usr|/usr/local) ;; *) \
+		for folder in $(FOLDERS_OF_ALL) ""; do rmdir $(PLACE)/$$folder 2>/dev/null || true; done ;; esac
 
 dist: ## build the packages into build/dist: a wheel, a .deb, a tar that works anywhere (DIST="--machine aarch64", DIST=--twice: docs/packages.md)
 	@$(PYTHON) scripts/dist.py $(DIST)

@@ -262,7 +262,9 @@ def test_what_cannot_be_is_said_at_once(environment, tmp_path):
     taken = socket.create_server(("127.0.0.1", 0))
     for words, status, part in (
         (["--listen", str(taken.getsockname()[1])], 125, "cannot listen at 127.0.0.1:"),
-        (["--every", "1s", tmp_path / "no" / "x.prom"], 125, "x.prom"),
+        (["--every", "1s", tmp_path / "no" / "x.prom"], 2, "x.prom: No such file or directory"),
+        (["--every", "1s", tmp_path / "node-exporter"], 2, "there is no such folder"),
+        (["--every", "1s", "/dev/null"], 2, "it is no regular file"),
         (["--every", "1s", "-"], 2, "name one"),
     ):
         done = process.run([TIDEGATE, "export", *words], environment, timeout=30)

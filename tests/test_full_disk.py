@@ -97,3 +97,18 @@ def test_a_trace_without_room_is_told_and_nothing_is_kept(disk):
     done = run("record", "--output", disk / "x.goal")
     assert done.status == 125 and "no trace is recorded in" in done.output and "No space left on device" in done.output, done.explain()
     assert "tidegate record --from" not in done.output and os.listdir(disk) == ["filling"], done.explain()
+
+
+@pytest.mark.parametrize("every", [(), ("--every", "1s")])
+def test_old_metrics_do_not_stay_where_new_ones_have_no_room(disk, every):
+    file = disk / "tidegate.prom"
+    file.write_text("tidegate_jobs 1\n")
+    fill(disk, 8 * KIB)
+    (disk / "rest").write_bytes(b"x")
+    with open(disk / "rest", "ab", buffering=0) as rest:
+        with pytest.raises(OSError):
+            while True:
+                rest.write(b"x" * KIB)
+    done = process.run([TIDEGATE, "export", *every, disk], timeout=60)
+    assert done.status == 125 and "No space left on device" in done.output, done.explain()
+    assert not file.exists() and not list(disk.glob(".tmp*"))

@@ -109,6 +109,32 @@ def test_uninstall_leaves_nothing(tmp_path, prefix):
     assert [path.name for path in (tmp_path / prefix.lstrip("/")).iterdir()] == ["share"]
 
 
+def test_a_prefix_with_spaces_is_one_folder_that_all_may_read(tmp_path):
+    neighbour = tmp_path / "a" / "file"
+    neighbour.parent.mkdir()
+    neighbour.touch()
+    prefix = tmp_path / "a b&c"
+    before = os.umask(0o077)
+    try:
+        make_in("", str(prefix), "install-files", "install-documents")
+    finally:
+        os.umask(before)
+    (file,) = (prefix / "share/modulefiles/tidegate").iterdir()
+    assert f'set prefix "{prefix}"' in file.read_text()
+    assert [path for path in prefix.rglob("*") if path.stat().st_mode & 0o044 != 0o044] == []
+    empty = prefix / "share/other/empty"
+    empty.mkdir(parents=True)
+    make_in("", str(prefix), "uninstall")
+    assert [path for path in prefix.rglob("*")] == [prefix / "share", empty.parent, empty] and neighbour.exists()
+    empty.rmdir(), empty.parent.rmdir()
+    make_in("", str(prefix), "install-files", "install-documents")
+    make_in("", f"{prefix}/", "uninstall")
+    assert not prefix.exists()
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_in("", "relative", "uninstall")
+    assert "PREFIX has to begin with /" in refused.value.stderr
+
+
 def test_install_says_how_to_use_it_in_a_line_that_carries():
     said = make("--dry-run", "install", "PREFIX=/opt/tidegate")
     assert "echo '  eval \"$(/opt/tidegate/bin/tidegate env)\"'" in said and "FI_PROVIDER_PATH" not in said

@@ -61,6 +61,7 @@ impl Failure {
             io::ErrorKind::NotFound
             | io::ErrorKind::NotADirectory
             | io::ErrorKind::IsADirectory
+            | io::ErrorKind::InvalidInput
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem => Failure::usage(message),
             _ => Failure::own(message),

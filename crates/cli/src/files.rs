@@ -34,15 +34,31 @@ pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 /// # Errors
 /// If it cannot be written, or something stands there that is no file.
 pub fn write_public(path: &Path, text: &str) -> io::Result<()> {
-    if path.symlink_metadata().is_ok_and(|facts| !facts.is_file() && !facts.is_symlink()) {
-        return Err(io::Error::other("it is no regular file, and only such a file can be replaced as a whole"));
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    check_public(path)?;
+    // The draft's name, which `tempfile` tells, differs each time: a failure that lasts would look like a new one.
+    let without_name = |error: io::Error| match error.to_string().rsplit_once(" at path ") {
+        Some((what, _)) => io::Error::new(error.kind(), what.to_owned()),
+        None => error,
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path)).map_err(without_name)?;
+    file.write_all(text.as_bytes()).map_err(without_name)?;
     file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Whether [`write_public`] may replace what stands there: a file, a link or nothing.
+///
+/// # Errors
+/// If it is something else, such as a device.
+pub fn check_public(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(facts) if !facts.is_file() && !facts.is_symlink() => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file, and only such a file can be replaced as a whole",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a file that a user has named: a device or a pipe is written to, a file is replaced when all is there, so that

@@ -24,7 +24,7 @@ pub fn export(arguments: &ExportArguments) -> Result<u8, Failure> {
     }
     let format = arguments.format.into();
     let output = arguments.output.as_deref().filter(|output| !super::is_standard_output(output));
-    match (output.map(file::target), arguments.every) {
+    match (output.map(file::target).transpose()?, arguments.every) {
         (Some(path), Some(every)) => file::keep(&path, &mut exporter, every, format, &asked_to_end()?)?,
         (None, Some(_)) => return Err(Failure::usage("--every writes a file again and again: name one")),
         (path, None) => {

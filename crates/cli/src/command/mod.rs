@@ -18,6 +18,7 @@ pub mod top;
 use std::io::{self, Write};
 use std::path::Path;
 
+use rustix::fs::{Access, access};
 use tidegate_link::log::print_line;
 
 use crate::alltoall::{self, Place, Wish};
@@ -80,15 +81,23 @@ fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Refuses a file that is to be written, before anything is done for it, if it has no folder or is one itself.
+/// Refuses a file that is to be written, before anything is done for it, if it has no folder, is one itself, or is not
+/// this user's to write.
 ///
 /// # Errors
 /// If it can never be written.
 fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
-    if is_standard_output(path) || !path.is_dir() && files::folder_of(path).is_dir() {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("{option}={}: name a file in a folder that exists", path.display())))
+    let folder = files::folder_of(path);
+    let may_write = |path: &Path| access(path, Access::WRITE_OK);
+    let refusal = match is_standard_output(path) || !path.is_dir() && folder.is_dir() {
+        false => "name a file in a folder that exists".to_owned(),
+        true if is_standard_output(path) => return Ok(()),
+        true => match may_write(path).or_else(|_| may_write(&folder)) {
+            Ok(()) => return Ok(()),
+            Err(error) => format!("it cannot be written: {}", io::Error::from(error)),
+        },
+    };
+    Err(Failure::usage(format!("{option}={}: {refusal}", path.display())))
 }
 
 /// Writes a file that the user has named.

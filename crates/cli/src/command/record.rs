@@ -92,6 +92,7 @@ impl Parts {
 
 /// A trace of what a run that was killed has left, or processes that a user has told to record.
 fn record_from(arguments: &RecordArguments, folder: &Path) -> Result<u8, Failure> {
+    fs::read_dir(folder).map_err(|error| Failure::usage(format!("--from={}: {error}", folder.display())))?;
     let traces = merge(arguments, folder)?;
     if let Some(path) = &arguments.run.json {
         let value = json!({ "schema": RECORD_SCHEMA, "trace": files_json(&traces) });
@@ -114,11 +115,14 @@ struct Written {
 fn merge(arguments: &RecordArguments, folder: &Path) -> Result<Vec<Written>, Failure> {
     let traces = trace::merge(folder).map_err(|error| Failure::own(format!("no trace can be made: {error}")))?;
     if traces.is_empty() {
-        return Err(Failure::own(format!(
-            "no process has left a trace{}, so {} was not written",
-            arguments.from.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default(),
-            arguments.output.display()
-        )));
+        let output = arguments.output.display();
+        return Err(match &arguments.from {
+            Some(from) => Failure::usage(format!(
+                "--from={}: no process has left a trace there, so {output} was not written",
+                from.display()
+            )),
+            None => Failure::own(format!("no process has left a trace, so {output} was not written")),
+        });
     }
     let mut written = Vec::new();
     for (trace, number) in traces.into_iter().zip(1..) {

@@ -15,6 +15,9 @@ use crate::top::watch::slurm_job;
 /// series.
 const JOBS_MOST: usize = 256;
 
+/// Letters of a job's name at most.
+const ID_MOST: usize = 128;
+
 /// A job, with the launches of its script.
 pub struct Job {
     /// Its name, as `tidegate top` takes it.
@@ -125,13 +128,21 @@ impl Collector {
         }
         let slurm = slurm.or_else(|| job.description.as_ref().and_then(Description::slurm_job));
         Some(Job {
-            id: job.id.clone(),
+            id: cut(&job.id),
             user: self.users.entry(job.user).or_insert_with(|| user_name(job.user)).clone(),
             slurm_job_id: slurm.map(|job| job.id).unwrap_or_default(),
             pages: job.pages.clone(),
             launches,
             is_incomplete,
         })
+    }
+}
+
+/// A job's name as a label: of a folder with a long path the end. Each of some forty series has it.
+fn cut(id: &str) -> String {
+    match id.char_indices().rev().nth(ID_MOST) {
+        Some((at, letter)) => format!("…{}", &id[at + letter.len_utf8()..]),
+        None => id.to_owned(),
     }
 }
 
@@ -171,6 +182,13 @@ mod tests {
         let mut jobs = [job("7", "a"), job("7", "b"), job("7", "a"), job("8", "a"), job("7", "a")];
         name_apart(&mut jobs);
         assert_eq!(jobs.map(|job| job.id), ["7", "7", "7#2", "8", "7#3"]);
+    }
+
+    #[test]
+    fn a_long_path_is_a_short_label() {
+        let path = format!("/{}ä", "x".repeat(4000));
+        assert_eq!(cut(&path), format!("…{}ä", "x".repeat(ID_MOST - 1)));
+        assert_eq!([cut("7"), cut(&path[..ID_MOST])], ["7".to_owned(), path[..ID_MOST].to_owned()]);
     }
 
     #[test]

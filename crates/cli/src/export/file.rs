@@ -15,7 +15,7 @@ use tidegate_link::log::print_line;
 use super::exporter::{Exported, Exporter};
 use super::text::{Format, render};
 use crate::failure::Failure;
-use crate::files::write_public;
+use crate::files::{check_public, write_public};
 use crate::top::watch::pause;
 
 /// From the first look to the second, which is the first that is written: that ranks wait takes two looks to see.
@@ -24,16 +24,28 @@ pub const FIRST_INTERVAL: Duration = Duration::from_millis(500);
 const NAME: &str = "tidegate.prom";
 
 /// The file that the command line means.
-pub fn target(named: &Path) -> PathBuf {
-    if named.is_dir() { named.join(NAME) } else { named.to_owned() }
+///
+/// # Errors
+/// If it can never be written: something else than a file stands there, or it seems to be a folder that is missing.
+pub fn target(named: &Path) -> Result<PathBuf, Failure> {
+    let path = if named.is_dir() { named.join(NAME) } else { named.to_owned() };
+    check_public(&path).map_err(|error| Failure::write(&path, &error))?;
+    if path.extension().is_none() && path.symlink_metadata().is_err() {
+        let what = "there is no such folder, and a file is named with its ending, as in tidegate.prom";
+        return Err(Failure::usage(format!("{}: {what}", path.display())));
+    }
+    Ok(path)
 }
 
-/// Writes it.
+/// Writes it. Where that fails, an earlier one is removed.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    write_public(path, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+    write_public(path, text).map_err(|error| {
+        remove(path);
+        Failure::write(path, &error)
+    })
 }
 
 /// Writes it in intervals until something comes from `end`, and removes it then.
@@ -59,9 +71,6 @@ pub fn keep(
             if let Some(text) = failure.as_ref().filter(|_| failure != told) {
                 print_line(text);
             }
-            if failure.is_some() {
-                remove(path);
-            }
             told = failure;
         }
     }
@@ -73,7 +82,11 @@ fn ends_within(time: Duration, end: &Receiver<()>) -> bool {
     end.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
 }
 
+/// Removes it, and nothing that is none of our files: a device may stand there now.
 fn remove(path: &Path) {
+    if check_public(path).is_err() {
+        return;
+    }
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             print_line(&format!("cannot remove {}, whose metrics are old from now on: {error}", path.display()));
@@ -92,16 +105,32 @@ mod tests {
     #[test]
     fn a_folder_gets_a_file_that_the_node_exporter_takes() {
         let folder = tempfile::tempdir().unwrap();
-        let path = target(folder.path());
+        let path = target(folder.path()).unwrap();
         assert_eq!(path, folder.path().join("tidegate.prom"));
-        assert_eq!(target(&path), path);
+        assert_eq!(target(&path).unwrap(), path);
         (0..2).for_each(|_| write(&path, "x 1\n").unwrap());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
         let said = write(Path::new("/dev/null"), "").unwrap_err().to_string();
         assert!(said.contains("/dev/null: it is no regular file"), "{said}");
-        let said = write(&folder.path().join("no/x.prom"), "").unwrap_err().to_string();
-        assert!(said.contains("no/x.prom: "), "{said}");
+        let missing = folder.path().join("no/x.prom");
+        let said = write(&missing, "").unwrap_err().to_string();
+        // A draft's name in it would make each failure of a row look like a new one.
+        assert!(said.contains("no/x.prom: ") && said == write(&missing, "").unwrap_err().to_string(), "{said}");
+        for named in [Path::new("/dev/null"), &folder.path().join("missing-folder")] {
+            assert_eq!(target(named).unwrap_err().code, crate::failure::USAGE, "{}", named.display());
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_of_ours_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("x.prom");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let (tell, end) = channel();
+        tell.send(()).unwrap();
+        let _ = keep(&pipe, &mut Exporter::new(false), Duration::from_secs(1), Format::Prometheus, &end);
+        assert!(write(&pipe, "").is_err() && pipe.exists());
     }
 
     #[test]

@@ -7,128 +7,29 @@
 //! root, if it is closed to all but its owner. No file is read that is not its folder's owner's
 //! ([`tidegate_link::files`]).
 
+mod description;
 pub mod processes;
 pub mod slurm;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use tidegate_link::files::read_left;
 use tidegate_link::plain;
 
+pub use self::description::Description;
 use self::processes::Teller;
 use self::slurm::SlurmJob;
 use crate::failure::Failure;
-use crate::recording::text;
 use crate::settings::STATS_DIR;
 use crate::{folder, process};
 
-/// The description's name in the folder.
-const FILE: &str = "job.json";
-/// A longer description is none of ours: a command may have 2 MiB.
-const BYTES_MOST: u64 = 16 << 20;
-
-/// What a run tells of its job.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Description {
-    /// The program and its arguments.
-    #[serde(deserialize_with = "text::list")]
-    pub command: Vec<String>,
-    /// The MPI's id, if recognised.
-    #[serde(deserialize_with = "text::perhaps")]
-    pub mpi: Option<String>,
-    /// The host of the run.
-    #[serde(deserialize_with = "text::one")]
-    pub host: String,
-    /// The process of the run there.
-    pub pid: u32,
-    /// When that process started, in ticks since its host did.
-    pub pid_started_ticks: u64,
-    /// When the job started, in seconds since the epoch.
-    pub started_s: f64,
-    /// Where the pages are.
-    #[serde(with = "any_path")]
-    pub pages: PathBuf,
-    /// The variables that say which job of Slurm it is.
-    #[serde(deserialize_with = "text::map")]
-    pub slurm: BTreeMap<String, String>,
-}
-
-/// A path as text, or as its bytes where it is none.
-mod any_path {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(untagged)]
-    enum Form {
-        Text(String),
-        Bytes(Vec<u8>),
-    }
-
-    pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        let bytes = || Form::Bytes(path.as_os_str().as_bytes().to_vec());
-        path.to_str().map_or_else(bytes, |text| Form::Text(text.to_owned())).serialize(to)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        Ok(match Form::deserialize(from)? {
-            Form::Text(text) => text.into(),
-            Form::Bytes(bytes) => OsString::from_vec(bytes).into(),
-        })
-    }
-}
-
-impl Description {
-    /// What this process is about to run.
-    pub fn of_this_process(command: &[OsString], mpi: Option<&str>) -> Self {
-        let pid = std::process::id();
-        Description {
-            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            mpi: mpi.map(str::to_owned),
-            host: process::host_name(),
-            pid,
-            pid_started_ticks: process::find(pid).map_or(0, |process| process.started_ticks),
-            started_s: tidegate_link::since_epoch().as_secs_f64(),
-            pages: PathBuf::new(),
-            slurm: slurm::VARIABLES.iter().filter_map(|name| Some(((*name).into(), env::var(name).ok()?))).collect(),
-        }
-    }
-
-    /// The job of Slurm in which its run is.
-    pub fn slurm_job(&self) -> Option<SlurmJob> {
-        SlurmJob::from_variables(|name| self.slurm.get(name).cloned())
-    }
-
-    /// Leaves the description in a folder. `pages`: where the pages are.
-    pub fn write_in(&self, folder: &Path, pages: &Path) -> io::Result<()> {
-        let text = serde_json::to_vec(&Description { pages: pages.to_owned(), ..self.clone() })?;
-        // Under another name first, so that nobody reads half of it.
-        let draft = folder.join("job.json.new");
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?.write_all(&text)?;
-        fs::rename(draft, folder.join(FILE))
-    }
-
-    fn read_in(folder: &Path) -> Option<Self> {
-        serde_json::from_slice(&read_left(&folder.join(FILE), BYTES_MOST).ok()?).ok()
-    }
-
-    /// Whether the process of the run exists; `None` if it is on another host.
-    pub fn is_running(&self) -> Option<bool> {
-        let is_it = |process: process::Process| process.is_alive() && process.started_ticks == self.pid_started_ticks;
-        (self.host == process::host_name()).then(|| process::find(self.pid).is_some_and(is_it))
-    }
-}
+/// Folders of one user that are looked into: they are easily made.
+const FOLDERS_MOST: usize = 512;
 
 /// A job, or a folder that holds pages of jobs.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,7 +111,14 @@ pub fn places() -> Vec<PathBuf> {
 /// The jobs that have a folder in these places, and those that processes tell, in order of their start. Where the
 /// environment of this process names a folder of pages, that one counts, too.
 pub fn running(places: &[PathBuf], tellers: &[Teller]) -> Vec<FoundJob> {
-    let mut found: Vec<FoundJob> = places.iter().flat_map(|place| runs_in(place)).collect();
+    let mut of_user: HashMap<Option<u32>, usize> = HashMap::new();
+    let mut folders: Vec<PathBuf> = places.iter().flat_map(|place| folders_in(place)).collect();
+    folders.retain(|folder| {
+        let count = of_user.entry(owner(folder)).or_default();
+        *count += 1;
+        *count <= FOLDERS_MOST
+    });
+    let mut found: Vec<FoundJob> = folders.iter().map(|folder| FoundJob::in_folder(folder)).collect();
     found.retain(|job| is_own_folder(&job.pages));
     let whole = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut known: HashMap<PathBuf, usize> = found.iter().map(|job| whole(&job.pages)).zip(0..).collect();
@@ -245,12 +153,12 @@ pub fn running(places: &[PathBuf], tellers: &[Teller]) -> Vec<FoundJob> {
     found
 }
 
-/// The jobs whose folders lie in one place.
-fn runs_in(place: &Path) -> Vec<FoundJob> {
+/// The folders of jobs that lie in one place.
+fn folders_in(place: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let is_run = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(folder::PREFIX.as_bytes());
     let folders = entries.flatten().filter(|entry| is_run(&entry.file_name())).map(|entry| entry.path());
-    folders.filter(|folder| is_own_folder(folder)).map(|folder| FoundJob::in_folder(&folder)).collect()
+    folders.filter(|folder| is_own_folder(folder)).collect()
 }
 
 /// Whether this is a folder and no link to one, closed to all but its owner, who is this user; to root, any.
@@ -269,8 +177,9 @@ pub fn named(word: &OsStr, places: &[PathBuf]) -> Result<Vec<FoundJob>, Failure>
             return Err(of_other(&format!("folder {}", folder.display()), Some(owner)));
         }
         Ok((true, _)) => {
-            let runs = runs_in(folder);
-            return Ok(if runs.is_empty() { vec![FoundJob::in_folder(folder)] } else { runs });
+            let runs = folders_in(folder);
+            let folders = if runs.is_empty() { vec![folder.to_owned()] } else { runs };
+            return Ok(folders.iter().map(|folder| FoundJob::in_folder(folder)).collect());
         }
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             return Err(of_other(&format!("folder {}", folder.display()), None));
@@ -335,6 +244,7 @@ pub fn user_name(user: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::description::FILE;
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::ffi::OsStrExt;
