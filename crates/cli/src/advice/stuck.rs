@@ -113,8 +113,8 @@ impl Stuck {
             },
             // No hang: it may compute, and was ended by its user or a batch system before it came to a send.
             Some((End::Rank(rank), holds_up)) => {
-                let they = if holds_up == 1 { "1 rank".to_owned() } else { format!("{holds_up} ranks") };
-                format!("{they} waited for {} when the job ended", label(*rank))
+                let they = if holds_up == 1 { "1 rank waits".to_owned() } else { format!("{holds_up} ranks wait") };
+                format!("{they} for {}", label(*rank))
             }
             None => match self.waits.iter().filter(|wait| wait.to.is_none()).count() {
                 0 => "the job ended while messages were still open".to_owned(),
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(any.title(&view), "the job hung: 2 ranks wait for messages that no rank sends");
         let (view, one) = stuck(hung(3, &[(0, Some(1), BARRIER), (2, Some(1), BARRIER)]), 3);
         // Rank 1 may have computed: that is no hang.
-        assert_eq!((one.title(&view).as_str(), one.blamed), ("2 ranks waited for rank 1 when the job ended", Some(1)));
+        assert_eq!((one.title(&view).as_str(), one.blamed), ("2 ranks wait for rank 1", Some(1)));
         assert_eq!(one.extent(&view), "when the job ended 2 of 3 ranks waited, the longest for 3.00 s");
     }
 
