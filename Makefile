@@ -57,7 +57,7 @@ mpi: ## install MPICH, Open MPI and Intel MPI into .mpi/ (demo, test and bench d
 optional: ## as root: install the system's libfabric and Open MPI, Chromium and promtool too, which the tests use where they find them
 	@$(PYTHON) scripts/setup.py optional
 
-demo: ## install what is missing, build, compare all seven schemes on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes
+demo: ## install what is missing, build, compare all eight schemes on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes
 	@$(PYTHON) demo/demo.py
 
 book: ## pages of docs/ with a search of them, in build/book; installs mdBook into build/tools unless it is there

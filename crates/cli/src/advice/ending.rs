@@ -51,7 +51,8 @@ pub fn incomplete(run: &View) -> Option<Point> {
     let text = match &run.facts.end {
         None => format!("The recording goes on, or was cut off: what follows is of the first {covered}."),
         Some(end) => {
-            let why = end.stopped.as_ref()?;
+            let damaged = run.is_torn.then_some("its samples are damaged");
+            let why = end.stopped.as_deref().or(damaged)?;
             format!("The recording is not complete ({why}): what follows is of the first {covered}.")
         }
     };
@@ -80,6 +81,11 @@ pub fn lost(run: &View) -> Option<Point> {
         (lost, _) => format!("processes died, and {} messages that counted as sent never arrived", count(lost)),
     };
     Some(Point { id: LOST, headline, text, options: Vec::new(), evidence })
+}
+
+/// Whether processes that were seen to die did so because a signal came for the whole job, and no message was lost.
+pub fn died_of_the_end(run: &View) -> bool {
+    run.job(Counter::SendsLost) == 0 && run.facts.end.as_ref().is_some_and(|end| end.failure.was_ended)
 }
 
 /// The job did not end in order, and something was not finished.

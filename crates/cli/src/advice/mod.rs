@@ -152,6 +152,10 @@ pub fn advise(run: &View) -> Advice {
         // It has the same reasons.
         points.retain(|point| point.id != ending::NOTHING_SENT);
     }
+    if ending::died_of_the_end(run) && points.iter().any(|point| point.id == ending::UNFINISHED) {
+        // What hung is the news: where a signal came for all ranks, one of them saw it later than the others.
+        points.retain(|point| point.id != ending::LOST);
+    }
     let held = held_up(run);
     // Where one process holds up the others, more room does not help; settings that are worse than the usual ones cost
     // all the same, and may be why it does.

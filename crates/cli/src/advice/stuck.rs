@@ -52,7 +52,12 @@ impl Stuck {
             return None;
         }
         let going = going_on(run);
-        let open: Vec<&Open> = run.open.iter().filter(|open| lasted(open) && is_wait(&going, open)).collect();
+        let lasted: Vec<&Open> = run.open.iter().filter(|open| lasted(open)).collect();
+        let mut open: Vec<&Open> = lasted.iter().copied().filter(|open| is_wait(&going, open)).collect();
+        if open.is_empty() && run.held_up.is_some() {
+            // Ranks that nap between their polls are not measured waiting, but a look at the end saw that they do.
+            open = lasted.into_iter().filter(|open| may_be_wait(open)).collect();
+        }
         if open.is_empty() {
             return None;
         }
@@ -106,9 +111,10 @@ impl Stuck {
                 Some(wait) => self.of_wait(run, wait),
                 None => format!("{} waits for a message that is not sent", label(*rank)),
             },
+            // No hang: it may compute, and was ended by its user or a batch system before it came to a send.
             Some((End::Rank(rank), holds_up)) => {
                 let they = if holds_up == 1 { "1 rank waits".to_owned() } else { format!("{holds_up} ranks wait") };
-                format!("the job hung: {they} for {}", label(*rank))
+                format!("{they} for {}", label(*rank))
             }
             None => match self.waits.iter().filter(|wait| wait.to.is_none()).count() {
                 0 => "the job ended while messages were still open".to_owned(),
@@ -226,9 +232,15 @@ fn is_wait(going: &GoingOn, open: &Open) -> bool {
         let longest = going.get(&(open.process, open.peer, cause));
         longest.is_some_and(|longest| *longest >= open.row.age_ns / 2)
     };
+    let is_receive = open.row.kind == OpenKind::Receive;
+    let cause = if open.peer.is_some() { WaitCause::Message } else { WaitCause::AnyMessage };
+    may_be_wait(open) && (!is_receive || goes_on(cause))
+}
+
+/// Whether a process may wait for it, as far as itself tells.
+fn may_be_wait(open: &Open) -> bool {
     match open.row.kind {
-        OpenKind::Receive if open.row.tag == UNTAGGED => false,
-        OpenKind::Receive => goes_on(if open.peer.is_some() { WaitCause::Message } else { WaitCause::AnyMessage }),
+        OpenKind::Receive => open.row.tag != UNTAGGED,
         OpenKind::Send => open.row.waits_for.is_some() && open.peer.is_some(),
         OpenKind::Unexpected => false,
     }
@@ -371,8 +383,25 @@ mod tests {
         let (view, any) = stuck(hung(2, &[(0, None, WORLD), (1, None, WORLD)]), 2);
         assert_eq!(any.title(&view), "the job hung: 2 ranks wait for messages that no rank sends");
         let (view, one) = stuck(hung(3, &[(0, Some(1), BARRIER), (2, Some(1), BARRIER)]), 3);
-        assert_eq!((one.title(&view).as_str(), one.blamed), ("the job hung: 2 ranks wait for rank 1", Some(1)));
+        // Rank 1 may have computed: that is no hang.
+        assert_eq!((one.title(&view).as_str(), one.blamed), ("2 ranks wait for rank 1", Some(1)));
         assert_eq!(one.extent(&view), "when the job ended 2 of 3 ranks waited, the longest for 3.00 s");
+    }
+
+    #[test]
+    fn ranks_that_nap_between_their_polls_hang_too_where_they_were_seen_to() {
+        let napping = |held_up: Option<&str>| {
+            let mut made = hung(2, &[(1, Some(0), "tag 77, MPI_COMM_WORLD"), (0, Some(1), BARRIER)]);
+            made.open(1, OpenKind::Unexpected, Some(0), None, 3.0);
+            made.last.endpoints[1].open.last_mut().unwrap().tag = "tag 78, MPI_COMM_WORLD".to_owned();
+            made.last.endpoints.iter_mut().for_each(|rows| rows.waits.clear());
+            made.last.held_up = held_up.map(str::to_owned);
+            made
+        };
+        let unseen = napping(None).view(&vec![values(&[]); 2]);
+        assert!(Stuck::of(&unseen).is_none(), "they may be for later");
+        let (view, stuck) = stuck(napping(Some("rank 1 waits 2.9 s for a message of rank 0")), 2);
+        assert_eq!(stuck.title(&view), "rank 1 waits for tag 77 of rank 0, which sent tag 78");
     }
 
     #[test]

@@ -303,6 +303,29 @@ fn what_was_lost_is_said_before_all_else() {
 }
 
 #[test]
+fn peers_that_died_of_the_signal_for_all_ranks_do_not_hide_what_hung() {
+    let hung = |was_ended, lost| {
+        four_with("dynamic", &[(Counter::PeersDied, 2), (Counter::SendsLost, lost)], |made| {
+            made.facts.end.as_mut().unwrap().failure.was_ended = was_ended;
+            made.open(0, OpenKind::Receive, Some(1), None, 3.0);
+        })
+    };
+    assert_eq!(ids(&advise(&hung(true, 0)))[0], "unfinished");
+    assert!(!advise(&hung(true, 0)).has("lost"));
+    assert_eq!(ids(&advise(&hung(true, 3)))[0], "lost");
+    assert_eq!(ids(&advise(&hung(false, 0)))[0], "lost");
+}
+
+#[test]
+fn totals_of_damaged_samples_are_not_those_of_the_run() {
+    let mut run = four("dynamic", &[]);
+    run.is_torn = true;
+    let advice = advise(&run);
+    assert_eq!(advice.points[0].id, "incomplete");
+    assert!(advice.paragraph().starts_with("The recording is not complete (its samples are damaged): "), "{advice:?}");
+}
+
+#[test]
 fn a_network_that_loses_is_named() {
     let point = only(
         &advise(&four("dynamic", &[(Counter::BatchesSent, 1_000), (Counter::BatchesResent, 50)])),

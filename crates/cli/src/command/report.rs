@@ -117,7 +117,7 @@ fn text(runs: &[Shown], compared: Option<&Comparison>, file: Option<&Path>) -> S
     let mut text = compared.map(compared_text).unwrap_or_default();
     for run in runs {
         if runs.len() > 1 {
-            let _ = writeln!(text, "{}", run.name);
+            let _ = writeln!(text, "{}", plain(&run.name));
         }
         text += &of_run(run);
         text.push('\n');
@@ -133,7 +133,7 @@ pub(super) fn compared_text(compared: &Comparison) -> String {
 
 /// Where the page is.
 pub(super) fn all_else(file: Option<&Path>) -> String {
-    file.map_or_else(String::new, |file| format!("All else is in {}\n", file.display()))
+    file.map_or_else(String::new, |file| format!("All else is in {}\n", plain(&file.to_string_lossy())))
 }
 
 /// The text on a run.
@@ -285,6 +285,13 @@ mod tests {
         }
         let should = std::fs::read_to_string(&path).unwrap();
         assert!(is == should, "{is}\nTIDEGATE_BLESS=1 cargo test -p tidegate-cli --lib the_json_of writes it anew");
+    }
+
+    #[test]
+    fn the_name_of_a_folder_does_not_steer_the_terminal() {
+        let runs = ["a\x1b[31m", "b"].map(|name| Shown::new(name.to_owned(), Made::new(2).recording(), 2));
+        let text = text(&runs, None, Some(Path::new("a\x1b[31m/comparison.html")));
+        assert!(!text.contains('\x1b') && text.contains("[31m/comparison.html"), "{text:?}");
     }
 
     #[test]

@@ -285,14 +285,11 @@ fn failure_of(usage: &Usage, ending: &Ending, launches: &[Launch]) -> facts::Fai
     };
     let mut reasons = usage.reasons();
     reasons.extend(usage.host.told().into_iter().filter(|_| usage.used() == Used::Messages));
-    facts::Failure {
-        ends: said.into_iter().chain(unclosed).collect(),
-        was_ended: !ending.signals.is_empty(),
-        signal: ending.certain_signal(usage.mpi.map(|mpi| mpi.kind), Evidence::of(launches, usage.host)),
-        first_dead,
-        lack: usage.host.lack(),
-        reasons,
-    }
+    let was_ended = !ending.signals.is_empty();
+    let signal = ending.certain_signal(usage.mpi.map(|mpi| mpi.kind), Evidence::of(launches, usage.host));
+    let may_be_killed = !was_ended && signal.as_deref().is_none_or(|signal| signal == "SIGKILL");
+    let lack = usage.host.lack(may_be_killed);
+    facts::Failure { ends: said.into_iter().chain(unclosed).collect(), was_ended, signal, first_dead, lack, reasons }
 }
 
 /// The facts of the run before it begins.

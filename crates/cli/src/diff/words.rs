@@ -64,6 +64,14 @@ impl Comparison {
     /// One line for those who have three seconds, without a full stop. Names stand as they are, also at its begin.
     #[must_use]
     pub fn headline(&self) -> String {
+        // A run that failed is mostly a short one, and no fast one.
+        let failed: Vec<String> =
+            self.failed.iter().map(|name| format!(", but a run of {name} did not end well")).collect();
+        self.difference() + &failed.concat()
+    }
+
+    /// The same without a word on runs that failed.
+    fn difference(&self) -> String {
         let [first, second] = &self.names;
         let time = &self.lines[0];
         let others = self.lines[1..].iter().filter(|line| line.difference.is_one()).count();
@@ -245,7 +253,10 @@ mod tests {
         let mut made = Made::new(1);
         made.facts.end.as_mut().unwrap().exit_code = 9;
         let failed = made.view(&[values(&[])]);
-        let said = compared(&[run(10.0, 0)], &[failed]).sentences();
+        let failed = [failed];
+        let compared = compared(&[run(20.0, 0)], &failed);
+        assert_eq!(compared.headline(), "b takes 50 % less time than a, but a run of b did not end well");
+        let said = compared.sentences();
         assert!(said.contains("A run of b did not end well"), "{said}");
     }
 

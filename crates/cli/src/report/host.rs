@@ -125,10 +125,12 @@ impl Host {
         self.killed.is_some()
     }
 
-    /// The thing that was short, in a few words.
-    pub fn lack(&self) -> Option<String> {
+    /// The thing that was short, in a few words. `may_be_killed`: whether the job ended as one does of which the kernel
+    /// has ended a process: those that it ended on this host, outside of the job's control group, may be of other jobs.
+    pub fn lack(&self, may_be_killed: bool) -> Option<String> {
         let full = self.full.as_ref().map(FullMemory::lack);
-        full.or_else(|| self.has_killed().then(|| "the kernel ended processes for want of memory".to_owned()))
+        let killed = self.killed.filter(|(_, of)| may_be_killed || *of == Killed::Group);
+        full.or_else(|| killed.map(|_| "the kernel ended processes for want of memory".to_owned()))
     }
 
     /// What it says, for people; empty if nothing was short.
@@ -274,7 +276,7 @@ mod tests {
               --slots or --peers)."
             ]
         );
-        assert_eq!(Host { full: Some(full()), killed: None }.lack().as_deref(), Some("/dev/shm is full"));
+        assert_eq!(Host { full: Some(full()), killed: None }.lack(false).as_deref(), Some("/dev/shm is full"));
         let unfilled = Some(Unfilled { files: 2, lack: 3 << 20, worst: (2 << 20, "mpich_shm_1_2".to_owned()) });
         let nearly = FullMemory { free: 1 << 20, unfilled, ..full() }.text();
         assert!(nearly.starts_with("/dev/shm has too little room (8.00 MiB in all, 1.00 MiB free): "), "{nearly}");
@@ -323,7 +325,11 @@ mod tests {
         assert_eq!(kills(Some(1), Some(5)).until(kills(Some(1), Some(6))), Some((1, Killed::Host)));
         assert_eq!(kills(None, None).until(kills(Some(1), None)), None);
         assert_eq!(kills(Some(3), Some(3)).until(kills(Some(3), Some(3))), None);
-        let told = Host { full: None, killed: Some((2, Killed::Host)) }.told();
+        let of_host = Host { full: None, killed: Some((2, Killed::Host)) };
+        let of_group = Host { full: None, killed: Some((2, Killed::Group)) };
+        assert!(of_host.lack(true).is_some() && of_group.lack(false).is_some());
+        assert_eq!(of_host.lack(false), None, "a job that was ended by a signal has lost none of its own");
+        let told = of_host.told();
         assert!(
             told[0].contains("ended 2 processes of this host by SIGKILL (signal 9) for want of memory"),
             "{told:?}"
