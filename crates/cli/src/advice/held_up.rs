@@ -95,7 +95,9 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
     };
     let matters = !held.is_late() || {
         let own = run.processes[process].share(Counter::WaitNanoseconds, run);
-        held.most >= LATE_LEAST && own <= OWN_MOST * held.most
+        // Where one of many waits for it, something else held up the others.
+        let is_of_most = 2 * held.waiters.len() >= run.processes.len() - 1;
+        is_of_most && held.most >= LATE_LEAST && own <= OWN_MOST * held.most
     };
     (share >= least && matters && is_long(run, waited_ns)).then_some(held)
 }

@@ -215,6 +215,10 @@ fn a_rank_that_is_late_with_its_messages_is_named_and_not_the_next_in_the_chain(
     assert!(point.text.contains("one of them by way of others") && point.options.is_empty(), "{}", point.text);
     // One that waits as much itself, for whomever, is not.
     assert_eq!(only(&chain([9.0, 8.0, 9.0, 9.0]), "waiting").options, Vec::<String>::new());
+    // One of three waits for it: that is no reason why the others are slow, though it waits least.
+    let mut made = Made::new(4);
+    made.wait(0, 1, WaitCause::Message, 9.0);
+    only(&advise(&made.view(&[9.0, 0.1, 9.0, 9.0].map(of))), "uneven");
     // All wait for each other in turns, and one less than all others.
     let even = |least: f64| {
         let mut made = Made::new(4);

@@ -16,7 +16,7 @@ mod words;
 
 pub use absent::absent;
 pub use chains::find;
-pub use words::{age, and_more, cause_word, ranks, sentence};
+pub use words::{age, and_more, cause_word, no_call, ranks, sentence};
 
 use std::time::Duration;
 use tidegate_message::WaitCause;
@@ -27,7 +27,13 @@ pub enum Presence {
     /// In its MPI, or there a moment ago.
     Here,
     /// It has not been seen in its MPI for this long: it computes, or does something else.
-    Away(Duration),
+    Away {
+        /// How long.
+        time: Duration,
+        /// Whether it may have been longer: when it was last there is not known, but that it was not since this look
+        /// began.
+        at_least: bool,
+    },
     /// It has gone on since it was last seen waiting in its MPI, nobody knows since when: it may be there and always
     /// find messages, or be away.
     WentOn,

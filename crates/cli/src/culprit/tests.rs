@@ -44,7 +44,7 @@ fn one_slow_receiver_among_sixteen() {
     let mut waits: Vec<Wait> = (0..16).filter(|rank| *rank != 5).map(|rank| send(rank, 5, 0.9, 4.1)).collect();
     waits.extend((0..16).filter(|rank| *rank != 5).map(|rank| send(5, rank, 0.05, 0.01)));
     let mut job = job(16, waits);
-    job.members[5].presence = Presence::Away(Duration::from_millis(4200));
+    job.members[5].presence = Presence::Away { time: Duration::from_millis(4200), at_least: false };
     let found = find(&job);
     assert_eq!((found.roots[0].end.clone(), found.roots[0].holds_up, found.waiting), (End::Rank(5), 15, 16));
     assert_eq!(

@@ -9,6 +9,12 @@ const RING_TOLD: usize = 4;
 /// A rank that is away for less than this has only computed a while.
 const AWAY_LEAST: Duration = Duration::from_millis(500);
 
+/// How long a rank is away, see [`Presence::Away`].
+#[must_use]
+pub fn no_call(time: Duration, at_least: bool) -> String {
+    format!("has not called MPI for {}{}", if at_least { "at least " } else { "" }, age(time))
+}
+
 /// A time as people read it: "250 ms", "4.1 s", "2 min 5 s", "3 h 7 min".
 pub fn age(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -61,8 +67,8 @@ fn of_rank(job: &Waits, root: &Root, rank: usize) -> String {
     text + &match member.presence {
         Presence::Gone => "; its process is gone".to_owned(),
         Presence::Ended => "; it has left MPI".to_owned(),
-        Presence::Away(time) if time >= AWAY_LEAST && !member.moves => {
-            format!("; it has not called MPI for {}{}", age(time), member.doing.clause())
+        Presence::Away { time, at_least } if time >= AWAY_LEAST && !member.moves => {
+            format!("; it {}{}", no_call(time, at_least), member.doing.clause())
         }
         _ => in_mpi(member),
     }

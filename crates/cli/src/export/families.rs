@@ -158,7 +158,7 @@ fn processes(jobs: &[Job]) -> Family {
         for row in job.launches.iter().flat_map(|launch| &launch.view.rows) {
             counts[match row.presence {
                 Presence::Here => 0,
-                Presence::Away(_) => 1,
+                Presence::Away { .. } => 1,
                 Presence::WentOn => 2,
                 Presence::Ended => 3,
                 Presence::Gone => 4,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::culprit::{self, End, Finding, Member, Presence, Wait, Waits, age, and_more, ranks};
+use crate::culprit::{self, End, Finding, Member, Presence, Wait, Waits, age, and_more, no_call, ranks};
 
 /// At most this number of ranks are named one by one.
 const NAMED_MOST: usize = 2;
@@ -97,7 +97,7 @@ fn is_closed(job: &Waits, inside: &[bool]) -> bool {
 fn of_absent(job: &Waits, finding: &Finding, rank: usize, computes_between: bool) -> Option<String> {
     let member = &job.members[rank];
     let what = match member.presence {
-        Presence::Away(time) => format!("has not called MPI for {}{}", age(time), member.doing.clause()),
+        Presence::Away { time, at_least } => format!("{}{}", no_call(time, at_least), member.doing.clause()),
         Presence::Here if computes_between => "computes, and calls MPI now and then".to_owned(),
         _ => return None,
     };
@@ -130,8 +130,8 @@ fn without_names(job: &Waits, inside: &[bool], computes_between: impl Fn(usize) 
     for place in others.iter().take(NAMED_MOST) {
         let member = &job.members[*place];
         text += &match member.presence {
-            Presence::Away(time) => {
-                format!("; {} has not called MPI for {}{}", member.name, age(time), member.doing.clause())
+            Presence::Away { time, at_least } => {
+                format!("; {} {}{}", member.name, no_call(time, at_least), member.doing.clause())
             }
             _ if computes_between(*place) => format!("; {} computes, and calls MPI now and then", member.name),
             _ => format!("; {} is in its MPI", member.name),
@@ -195,7 +195,7 @@ mod tests {
         }
 
         fn away(mut self, rank: usize, doing: Doing) -> Self {
-            self.job.members[rank].presence = Presence::Away(seconds(61));
+            self.job.members[rank].presence = Presence::Away { time: seconds(61), at_least: false };
             self.job.members[rank].doing = doing;
             self.job.waits.retain(|wait| wait.waiter != rank);
             self.polls[rank] = RankPolls { computes: false, all_the_time: false };

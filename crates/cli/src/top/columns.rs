@@ -309,7 +309,7 @@ fn marked_name(row: &Row) -> String {
 
 fn away(row: &Row) -> Option<Duration> {
     match row.presence {
-        Presence::Away(time) => Some(time),
+        Presence::Away { time, .. } => Some(time),
         _ => None,
     }
 }
@@ -464,7 +464,7 @@ mod tests {
         let column = COLUMNS.iter().find(|column| column.title == "away").unwrap();
         for milliseconds in [0, 526, 9_949, 9_999, 10_000, 99_900, 100_000, 5_999_000, 6_000_000, 3_000_000_000] {
             let mut view = example(4);
-            view.rows[0].presence = Presence::Away(Duration::from_millis(milliseconds));
+            view.rows[0].presence = Presence::Away { time: Duration::from_millis(milliseconds), at_least: false };
             let cell = column.cell(&view, &view.rows[0]);
             assert!(cell.chars().count() <= column.width && !cell.is_empty(), "{cell}");
         }

@@ -86,7 +86,7 @@ fn root(view: &JobView, root: &Root) -> Value {
 
 fn process_of(view: &JobView, row: &Row) -> Value {
     let away = match row.presence {
-        Presence::Away(time) => Some(time),
+        Presence::Away { time, .. } => Some(time),
         _ => None,
     };
     let counters: Map<String, Value> = Counter::ALL

@@ -31,13 +31,15 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Dura
         (true, Some(_)) => written,
         (false, _) => written.and(seen.quiet_since),
     };
+    // When the process was last there its page says alone; all else began with our own first look.
+    let at_least = !is_current || seen.exists.is_none();
     match last_sign.map(|last| at.saturating_sub(last)) {
         Some(away) if !has_moved && away > patience => match doing(seen, before) {
             // It has had no chance to show that it is there.
             Doing::Queues if is_current => (Presence::Here, Doing::Queues),
             // It got some, and waited for more.
-            Doing::Computes if is_starved(seen, before) => (Presence::Away(away), Doing::Queues),
-            doing => (Presence::Away(away), doing),
+            Doing::Computes if is_starved(seen, before) => (Presence::Away { time: away, at_least }, Doing::Queues),
+            doing => (Presence::Away { time: away, at_least }, doing),
         },
         // It went on after it had written, nobody knows for how long. What was open then need not be now.
         None if before.is_none()

@@ -94,11 +94,11 @@ impl Between<'_> {
             (Presence::Ended, _) => State::Left,
             (Presence::Gone, _) => State::Gone,
             (Presence::WentOn, _) => State::Unknown,
-            (Presence::Away(_), Doing::Computes) => State::Computes,
-            (Presence::Away(_), Doing::Queues) => State::NoProcessor,
-            (Presence::Away(_), Doing::Sleeps) => State::Sleeps,
-            (Presence::Away(_), Doing::Stopped) => State::Stopped,
-            (Presence::Away(_), Doing::Unknown) => State::Away,
+            (Presence::Away { .. }, Doing::Computes) => State::Computes,
+            (Presence::Away { .. }, Doing::Queues) => State::NoProcessor,
+            (Presence::Away { .. }, Doing::Sleeps) => State::Sleeps,
+            (Presence::Away { .. }, Doing::Stopped) => State::Stopped,
+            (Presence::Away { .. }, Doing::Unknown) => State::Away,
             (Presence::Here, doing) => self.in_mpi(member, doing, wait),
         }
     }

@@ -295,11 +295,18 @@ pub(crate) mod tests {
         let before = look(10.0, vec![written(receiving(0, Some(1), 1.0, 0), 8.0), seen(1, &[])]);
         let now = look(11.0, vec![written(receiving(0, Some(1), 1.0, 0), 8.0), seen(1, &[])]);
         let found = waits(Some(&before), &now, None);
-        assert_eq!((found.members[0].presence, found.waits.len()), (Presence::Away(seconds(3.0)), 0));
+        assert_eq!(
+            (found.members[0].presence, found.waits.len()),
+            (Presence::Away { time: seconds(3.0), at_least: false }, 0)
+        );
         let mut stale = written(receiving(0, Some(1), 1.0, 0), 8.0);
         (stale.pages[0].is_current, stale.quiet_since) = (false, Some(seconds(10.5)));
         let found = waits(Some(&before), &look(11.0, vec![stale, seen(1, &[])]), None);
-        assert_eq!(found.members[0].presence, Presence::Away(seconds(0.5)), "it went on after it had written");
+        assert_eq!(
+            found.members[0].presence,
+            Presence::Away { time: seconds(0.5), at_least: true },
+            "it went on after it had written"
+        );
         let busy = look(11.0, vec![written(receiving(0, Some(1), 0.1, 5), 8.0), seen(1, &[])]);
         assert_eq!(waits(Some(&before), &busy, None).members[0].presence, Presence::Here, "its messages move");
     }
@@ -317,7 +324,7 @@ pub(crate) mod tests {
             let found = waits(Some(&before), &look(11.0, vec![at(after), seen(1, &[])]), None);
             (found.members[0].presence, found.members[0].doing, found.waits.len())
         };
-        let away = Presence::Away(seconds(3.0));
+        let away = Presence::Away { time: seconds(3.0), at_least: false };
         assert_eq!(of(State::Runnable, 10, 110), (away, Doing::Computes, 0));
         assert_eq!(of(State::Sleeping, 10, 10), (away, Doing::Sleeps, 0));
         assert_eq!(of(State::Stopped, 10, 11), (away, Doing::Stopped, 0));
@@ -342,7 +349,7 @@ pub(crate) mod tests {
                 now[0].follow(&before[next - 1]);
                 presences.push(waits(Some(&before[next - 1]), &now[0], None).members[0].presence);
             }
-            let away = |time| Presence::Away(seconds(time));
+            let away = |time| Presence::Away { time: seconds(time), at_least: true };
             assert_eq!(presences, [Presence::Here, Presence::Here, away(1.0), away(2.0)], "{skew}");
         }
     }

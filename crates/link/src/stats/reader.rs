@@ -384,13 +384,26 @@ impl Pages {
     }
 }
 
-/// Reads all pages of counters in `dir`. Files of other kinds are passed over.
+/// More files of a folder are not looked at: a folder may be another user's, who could fill it without end. A host has
+/// fewer processes of one job than this.
+const FILES_MOST: usize = 1 << 15;
+
+/// Reads all pages of counters in `dir`, of its first 32,768 files; if there are more, that is among what was refused.
+/// Files of other kinds are passed over.
 ///
 /// # Errors
 /// If the folder itself cannot be read.
 pub fn read_dir(dir: &Path) -> io::Result<Pages> {
+    read_some(dir, FILES_MOST)
+}
+
+pub(super) fn read_some(dir: &Path, most: usize) -> io::Result<Pages> {
     let mut pages = Pages::default();
-    for file in fs::read_dir(dir)? {
+    for (count, file) in fs::read_dir(dir)?.enumerate() {
+        if count == most {
+            pages.refused.push(format!("{} has more than {most} files: the others are not looked at", dir.display()));
+            break;
+        }
         let path = file?.path();
         if !path.as_os_str().as_bytes().ends_with(SUFFIX.as_bytes()) {
             continue;

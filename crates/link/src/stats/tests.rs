@@ -47,6 +47,15 @@ fn only(folder: &Folder) -> EndpointStats {
 }
 
 #[test]
+fn a_folder_that_somebody_fills_is_read_in_part_and_says_so() {
+    let folder = Folder::new("filled");
+    (0..9).for_each(|number| fs::write(folder.0.join(format!("{number}.other")), "").unwrap());
+    assert_eq!(super::reader::read_some(&folder.0, 9).unwrap().refused, [""; 0]);
+    let refused = super::reader::read_some(&folder.0, 8).unwrap().refused;
+    assert!(refused.len() == 1 && refused[0].contains("more than 8 files"), "{refused:?}");
+}
+
+#[test]
 fn no_text_of_a_page_speaks_to_the_terminal() {
     let folder = Folder::new("plain");
     drop(page(&folder));

@@ -9,7 +9,7 @@ use tidegate_message::{Counter, Unit};
 
 use super::Screen;
 use super::draw::draw_bar;
-use crate::culprit::{Presence, age, cause_word};
+use crate::culprit::{Presence, age, cause_word, no_call};
 use crate::report::units::human;
 use crate::top::columns::{per_second, percent};
 use crate::top::state::State;
@@ -87,7 +87,7 @@ fn state(row: &Row) -> String {
         Presence::Here if row.state == State::NoProcessor => "gets no CPU".to_owned(),
         Presence::Here if row.state == State::Unknown => "in MPI".to_owned(),
         Presence::Here => row.state.word().to_owned(),
-        Presence::Away(time) => format!("has not called MPI for {}{}", age(time), row.doing.clause()),
+        Presence::Away { time, at_least } => format!("{}{}", no_call(time, at_least), row.doing.clause()),
         Presence::WentOn => "has gone on since it was seen waiting in MPI: the next look tells where it is".to_owned(),
         Presence::Ended => "has left MPI".to_owned(),
         Presence::Gone => "is gone".to_owned(),
