@@ -29,7 +29,10 @@ MONITORING := $(addprefix packaging/monitoring/,grafana-dashboard.json prometheu
 .PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
+# Compiled before a commit, sources say "-dirty" until they change (crates/ofi/commit.rs); here they are compiled once more instead.
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
+	@if $(PROGRAM) --version 2>/dev/null | grep -q -e -dirty && test -z "$$(git status --porcelain -- Cargo.toml Cargo.lock crates 2>&1)"; then \
+		touch crates/ofi/commit.rs; fi
 	$(CARGO) build --release --locked
 	@mkdir -p build/lib build/bin
 	@cmp -s $(RELEASE)/libtidegate_fi.so $(LIBRARY) || install -m 755 $(RELEASE)/libtidegate_fi.so $(LIBRARY)

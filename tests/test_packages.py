@@ -155,7 +155,8 @@ def test_a_deb_has_what_debian_looks_for(tmp_path):
 
 def test_the_command_tells_its_version_and_the_schemes():
     said = module("-m", "tidegate", "--version").stdout
-    assert said == f"tidegate {VERSION}\nschemes: {', '.join(SCHEMES)}\n"
+    commit = r"(?:[0-9a-f]{7,40}(?:-dirty)?|unknown)"
+    assert re.fullmatch(rf"tidegate {re.escape(VERSION)} \(commit {commit}\)\nschemes: {', '.join(SCHEMES)}\n", said), said
 
 
 def test_env_is_what_the_command_prints():
