@@ -26,7 +26,7 @@ BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_b
 # What administrators use with `tidegate export`.
 MONITORING := $(addprefix packaging/monitoring/,grafana-dashboard.json prometheus-rules.yml tidegate-export.service)
 
-.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents uninstall dist dist-check clean help
+.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents install-licences uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
 # Compiled before a commit, sources say "-dirty" until they change (crates/ofi/commit.rs); here they are compiled once more instead.
@@ -181,6 +181,11 @@ install-documents:
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts $(PYTHON) -c 'import sys, pathlib; from packages.pages import write_pages; write_pages(pathlib.Path(sys.argv[1]))' \
 		$(DESTDIR)$(PREFIX)/share/doc/tidegate
 	@find $(DESTDIR)$(PREFIX)/share/doc/tidegate -type f -exec chmod 644 {} +
+
+# Packages that others build have the licences of all crates, too; dist.py writes that file itself.
+install-licences:
+	@mkdir -p $(DESTDIR)$(PREFIX)/share/doc/tidegate
+	@CARGO="$(CARGO)" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts $(PYTHON) -m packages.licences >$(DESTDIR)$(PREFIX)/share/doc/tidegate/THIRD-PARTY.txt
 
 # Folders that are empty then go too, but for those of the system.
 uninstall: ## remove what install put under PREFIX

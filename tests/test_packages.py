@@ -141,7 +141,7 @@ def test_a_deb_has_what_debian_looks_for(tmp_path):
     small = tmp_path / "small"
     small.write_text("#!/bin/sh\n")
     products = Products(program=small, library=small)
-    what = packing.Packing(MACHINES["x86_64"], VERSION, "1700000000", products, tmp_path, tmp_path / "work", tmp_path)
+    what = packing.Packing(MACHINES["x86_64"], VERSION, "0" * 40, "1700000000", products, tmp_path, tmp_path / "work", tmp_path)
     package, folder = packing.deb(what), tmp_path / "unpacked"
     subprocess.run(["dpkg-deb", "--raw-extract", package, folder], check=True)
     documents = folder / "usr/share/doc/tidegate"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections import defaultdict
 from pathlib import Path
 
 from harness.paths import ROOT
 
-from .machine import Machine
+from .machine import MACHINES, Machine, this_machine
 
 OURS = ("tidegate-cli", "tidegate-ofi")
 """The crates that packages are made of; the rest is what they use."""
@@ -29,7 +30,7 @@ def linked(machine: Machine) -> list[dict]:
 
 def linked_and_uses(machine: Machine) -> tuple[list[dict], dict[str, list[str]]]:
     """The other crates that end up in the files, by name; and of each of these and of ours, by id, the ids of those that it uses."""
-    command = [os.environ.get("CARGO", "cargo"), "metadata", "--format-version", "1", "--locked", "--filter-platform", machine.triple]
+    command = [*shlex.split(os.environ.get("CARGO", "cargo")), "metadata", "--format-version", "1", "--locked", "--filter-platform", machine.triple]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
@@ -63,3 +64,7 @@ def third_party(machine: Machine) -> str:
     for text, names in owners.items():
         lines += ["-" * 72, ", ".join(names), "-" * 72, text, ""]
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(third_party(MACHINES[this_machine()]), end="")

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 #[path = "../../../ofi/commit.rs"]
-mod commit;
+#[expect(dead_code, reason = "build scripts alone tell cargo")]
+mod shared;
 
-use commit::{FILE, UNKNOWN, of};
+use shared::{FILE, UNKNOWN, of};
 
 const WHOLE: &str = "0123456789abcdef0123456789abcdef01234567";
 
