@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 
@@ -106,8 +107,13 @@ def srpm(packing: Packing) -> list[Path]:
 
 
 def spec_of(packing: Packing) -> str:
-    """The spec with the version of the workspace, and nothing else changed."""
-    return (PACKAGING / "rpm" / "tidegate.spec").read_text().replace("@VERSION@", packing.version)
+    """The spec with the version of the workspace, and the one entry of its changelog."""
+    moment = datetime.fromtimestamp(int(packing.epoch), timezone.utc)
+    values = {"VERSION": packing.version, "MAINTAINER": maintainer(), "DATE": moment.strftime("%a %b %d %Y")}
+    spec = (PACKAGING / "rpm" / "tidegate.spec").read_text()
+    for key, value in values.items():
+        spec = spec.replace(f"@{key}@", value)
+    return spec
 
 
 SOURCES = {"source": tars, "dsc": dsc, "srpm": srpm}
