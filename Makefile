@@ -26,10 +26,13 @@ BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_b
 # What administrators use with `tidegate export`.
 MONITORING := $(addprefix packaging/monitoring/,grafana-dashboard.json prometheus-rules.yml tidegate-export.service)
 
-.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents uninstall dist dist-check clean help
+.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents install-licences uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
+# Compiled before a commit, sources say "-dirty" until they change (crates/ofi/commit.rs); here they are compiled once more instead.
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
+	@if $(PROGRAM) --version 2>/dev/null | grep -q -e -dirty && test -z "$$(git status --porcelain -- Cargo.toml Cargo.lock crates 2>&1)"; then \
+		touch crates/ofi/commit.rs; fi
 	$(CARGO) build --release --locked
 	@mkdir -p build/lib build/bin
 	@cmp -s $(RELEASE)/libtidegate_fi.so $(LIBRARY) || install -m 755 $(RELEASE)/libtidegate_fi.so $(LIBRARY)
@@ -187,6 +190,11 @@ install-documents: check-prefix
 	@umask 022; PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts $(PYTHON) -c 'import sys, pathlib; from packages.pages import write_pages; write_pages(pathlib.Path(sys.argv[1]))' \
 		$(PLACE)/share/doc/tidegate
 	@find $(PLACE)/share/doc/tidegate -type f -exec chmod 644 {} +
+
+# Packages that others build have the licences of all crates, too; dist.py writes that file itself.
+install-licences: check-prefix
+	@umask 022; mkdir -p $(PLACE)/share/doc/tidegate
+	@CARGO="$(CARGO)" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts $(PYTHON) -m packages.licences >$(PLACE)/share/doc/tidegate/THIRD-PARTY.txt
 
 # Folders that are empty then go too, inner ones first: Tidegate's, and those that others use as well, but for the system's.
 FOLDERS := lib/tidegate share/tidegate share/modulefiles/tidegate share/doc/tidegate

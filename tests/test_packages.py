@@ -15,13 +15,15 @@ from pathlib import Path
 
 import pytest
 from harness.paths import BUILD, PROVIDER, ROOT, TIDEGATE
-from packages import packing, pages
+from packages import licences, packing, pages, sources
 from packages.compile import Products
 from packages.machine import GLIBC, MACHINES
 
 MODULE = ROOT / "packaging" / "wheel"
 SPACK = ROOT / "packaging" / "spack" / "package.py"
 CONDA = ROOT / "packaging" / "conda" / "recipe.yaml"
+EASYBUILD = ROOT / "packaging" / "easybuild"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
 VERSION = WORKSPACE["version"]
 CRATES = [*sorted(ROOT.glob("crates/*/Cargo.toml")), ROOT / "papers" / "Cargo.toml"]
@@ -135,13 +137,103 @@ def test_uninstall_leaves_nothing_of_what_install_made(tmp_path):
     assert (tmp_path / "usr/share/man/man1/other.1").exists()
 
 
+def packing_in(folder: Path, products: Products | None = None) -> packing.Packing:
+    """Packs into a folder, at a commit and a time of the tests."""
+    return packing.Packing(MACHINES["x86_64"], VERSION, COMMIT, "1700000000", products or Products(Path(), Path()), folder, folder / "work", folder)
+
+
+def test_the_sources_say_their_commit_and_are_the_same_bytes_each_time(tmp_path):
+    tar = sources.source_tar(packing_in(tmp_path))
+    first = tar.read_bytes()
+    assert sources.source_tar(packing_in(tmp_path)).read_bytes() == first
+    shutil.unpack_archive(tar, tmp_path / "unpacked", filter="data")
+    folder = tmp_path / "unpacked" / f"tidegate-{VERSION}"
+    assert (folder / "packaging" / "COMMIT").read_text() == f"{COMMIT}\n"
+    assert (folder / "Cargo.lock").read_bytes() == (ROOT / "Cargo.lock").read_bytes()
+    assert not {"build", "target", ".git", ".mpi", "vendor"} & {path.name for path in folder.iterdir()}
+
+
+def test_the_folder_debian_is_one_that_dpkg_reads(tmp_path):
+    if not shutil.which("dpkg-parsechangelog"):
+        pytest.skip("there is no dpkg-dev")
+    sources.debian_folder(packing_in(tmp_path), tmp_path / "debian")
+    said = subprocess.run(["dpkg-parsechangelog", "--all"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"Version: {VERSION}-1\n" in said.stdout and not said.stderr, said.stderr
+    assert os.access(tmp_path / "debian" / "rules", os.X_OK)
+    for path in (tmp_path / "debian").rglob("*"):
+        assert path.is_dir() or "@" not in path.read_text().replace(packing.MAINTAINER, "").replace("$@", ""), path
+    control = (tmp_path / "debian" / "control").read_text()
+    assert {f"rustc (>= {WORKSPACE['rust-version']})", f"cargo (>= {WORKSPACE['rust-version']})"} <= {line.strip(" ,") for line in control.splitlines()}
+
+
+def test_the_spec_lists_what_install_installs(tmp_path):
+    spec = sources.spec_of(packing_in(tmp_path))
+    assert f"Version:        {VERSION}\n" in spec and "@" not in spec.replace("packages.invalid", "").replace("tidegate@", "")
+    assert f"rust >= {WORKSPACE['rust-version']}" in spec
+    folders = {"_bindir": "/usr/bin", "_prefix": "/usr", "_includedir": "/usr/include", "_datadir": "/usr/share", "_docdir": "/usr/share/doc", "_mandir": "/usr/share/man"}
+    listed = spec.partition("%files\n")[2].partition("%changelog")[0]
+    for name, folder in folders.items():
+        listed = listed.replace(f"%{{{name}}}", folder)
+    patterns = [line.split()[-1] for line in listed.splitlines() if "/usr/" in line and not line.startswith("%dir ")]
+    root = tmp_path / "root"
+    words = ["make", "--silent", "install-files", "install-documents", f"LIBRARY={PROVIDER}", f"PROGRAM={TIDEGATE}", f"DESTDIR={root}", "PREFIX=/usr"]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+    covered = [path for pattern in patterns for path in root.glob(pattern.lstrip("/"))]
+    assert len(covered) >= len(patterns), "a line of the spec names nothing"
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert not [path for path in files if not any(path == one or one in path.parents for one in covered)]
+
+
+def test_the_easybuild_recipe_is_of_this_version_and_its_own_place():
+    (recipe,) = EASYBUILD.glob("*.eb")
+    values: dict = {}
+    exec(compile(recipe.read_text(), recipe.name, "exec"), values)  # noqa: S102 (EasyBuild reads them so)
+    toolchain = values["toolchain"]
+    assert recipe.name == f"{values['name']}-{values['version']}-{toolchain['name']}-{toolchain['version']}.eb" and values["version"] == VERSION
+    rust = dict(values["builddependencies"])["Rust"].split(".")
+    assert list(map(int, rust[:2])) >= list(map(int, WORKSPACE["rust-version"].split(".")))
+
+
+def test_each_crate_that_is_linked_comes_with_its_licence_and_a_checksum(monkeypatch):
+    """Cargo has all crates since the product was built, so that it asks no network."""
+    monkeypatch.setenv("CARGO_NET_OFFLINE", "true")
+    linked = licences.linked(MACHINES["x86_64"])
+    digests = {(package["name"], package["version"]) for package in tomllib.loads((ROOT / "Cargo.lock").read_text())["package"] if "checksum" in package}
+    assert len(linked) > 50
+    assert not [package["name"] for package in linked if not package["license"] or not licences.texts(package)]
+    assert {(package["name"], package["version"]) for package in linked} <= digests
+    spec = (ROOT / "packaging" / "rpm" / "tidegate.spec").read_text()
+    named = set(re.findall(r"[A-Za-z0-9.-]+", re.search(r"^License: +(.+)$", spec, re.MULTILINE)[1])) - {"AND", "OR", "WITH"}
+    used = {word for package in linked for word in re.findall(r"[A-Za-z0-9.-]+", package["license"])} - {"AND", "OR", "WITH"}
+    assert named == used
+
+
+def test_the_bill_of_materials_is_what_the_schema_asks_and_the_same_each_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("CARGO_NET_OFFLINE", "true")
+    tools = BUILD / "dist" / "tools" / "bin" / "python"
+    python = next((path for path in (tools, sys.executable) if subprocess.run([path, "-c", "import cyclonedx, jsonschema"], capture_output=True).returncode == 0), None)
+    if python is None:
+        pytest.skip("cyclonedx-python-lib is not there: make dist installs it")
+    texts = []
+    for name in ("one.json", "two.json"):
+        words = [python, "-m", "packages.sbom", "x86_64", tmp_path / name, VERSION, COMMIT[:12], "1700000000", "1.90.0"]
+        done = subprocess.run(words, cwd=ROOT / "scripts", capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        texts.append((tmp_path / name).read_text())
+    assert texts[0] == texts[1]
+    bill = json.loads(texts[0])
+    names = {(part["name"], part["version"]) for part in bill["components"]}
+    assert names == {(package["name"], package["version"]) for package in licences.linked(MACHINES["x86_64"])} | {("rust-std", "1.90.0")}
+    assert {"name": "tidegate:commit", "value": COMMIT[:12]} in bill["metadata"]["component"]["properties"]
+
+
 def test_a_deb_has_what_debian_looks_for(tmp_path):
     if not shutil.which("dpkg-deb"):
         pytest.skip("there is no dpkg-deb")
     small = tmp_path / "small"
     small.write_text("#!/bin/sh\n")
     products = Products(program=small, library=small)
-    what = packing.Packing(MACHINES["x86_64"], VERSION, "1700000000", products, tmp_path, tmp_path / "work", tmp_path)
+    what = packing_in(tmp_path, products)
     package, folder = packing.deb(what), tmp_path / "unpacked"
     subprocess.run(["dpkg-deb", "--raw-extract", package, folder], check=True)
     documents = folder / "usr/share/doc/tidegate"
@@ -155,7 +247,8 @@ def test_a_deb_has_what_debian_looks_for(tmp_path):
 
 def test_the_command_tells_its_version_and_the_schemes():
     said = module("-m", "tidegate", "--version").stdout
-    assert said == f"tidegate {VERSION}\nschemes: {', '.join(SCHEMES)}\n"
+    commit = r"(?:[0-9a-f]{7,40}(?:-dirty)?|unknown)"
+    assert re.fullmatch(rf"tidegate {re.escape(VERSION)} \(commit {commit}\)\nschemes: {', '.join(SCHEMES)}\n", said), said
 
 
 def test_env_is_what_the_command_prints():

@@ -314,6 +314,23 @@ def test_files_that_are_no_pages_hide_no_page(place, tmp_path):
     assert done.status == 0 and "2 processes of holdup" in done.output and "2 pages of counters are left out" in done.output, done.explain()
 
 
+def test_processes_whose_pages_are_of_another_version_are_no_missing_job(place, tmp_path):
+    """Jobs that `mpiexec` alone has started are found by their environments, and those of another version as well."""
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    # A page that an ended job has left is no job.
+    (pages / "999999999-0.counters").write_bytes(b"\x01" * 64)
+    mine = environment(place) | {"FI_TIDEGATE_STATS_DIR": str(pages)}
+    with subprocess.Popen(["sleep", "60"], env=mine, stdout=subprocess.DEVNULL) as job:
+        try:
+            assert not [found for found in once(place)["jobs"] if str(pages) in (found["trouble"] or "")]
+            (pages / f"{job.pid}-0.counters").write_bytes(b"\x01" * 64)
+            [found] = [found for found in once(place)["jobs"] if str(pages) in (found["trouble"] or "")]
+        finally:
+            job.kill()
+    assert "pages of counters are left out" in found["trouble"], found
+
+
 def test_a_rank_that_is_stopped_is_told_from_one_that_computes(place):
     with running(place, RANKS, ["slow", "600", "2"], "--slots", "8") as job:
         found = job_once(place, job, lambda found: found["processes_alive"] == RANKS)

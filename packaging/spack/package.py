@@ -1,10 +1,13 @@
-# Spack's recipe for Tidegate. UNTRIED: Spack could not be had where it was written; it is checked to be Python and to name the version.
+# Spack's recipe for Tidegate. Not built: Spack could not be had where it was written (UNTRIED). It
+# passes flake8 with the rules that Spack has for packages.
 #
-# Nobody publishes the sources, so Spack is told where they are. For Spack 1.0 and later, in the folder of sources:
+# The sources are not published, so Spack is told where they are. For Spack 1.0 and later, in the
+# folder of sources:
 #
-#     mkdir -p build/spack_repo/mine/packages/tidegate && cp packaging/spack/package.py build/spack_repo/mine/packages/tidegate/
-#     printf 'repo:\n  namespace: mine\n  api: v2.0\n' > build/spack_repo/mine/repo.yaml
-#     spack repo add build/spack_repo/mine && spack dev-build --source-path "$PWD" tidegate@0.1.0
+#     repo=build/spack_repo/mine
+#     mkdir -p $repo/packages/tidegate && cp packaging/spack/package.py $repo/packages/tidegate/
+#     printf 'repo:\n  namespace: mine\n  api: v2.0\n' > $repo/repo.yaml
+#     spack repo add $repo && spack dev-build --source-path "$PWD" tidegate@0.1.0
 
 from spack_repo.builtin.build_systems.generic import Package
 
@@ -12,8 +15,8 @@ from spack.package import *
 
 
 class Tidegate(Package):
-    """Carries the messages of unmodified MPI programs with end-to-end flow control: a provider for libfabric, and the command that runs
-    programs over it and reports who waited for whom."""
+    """Carries the messages of unmodified MPI programs with end-to-end flow control: a provider for
+    libfabric, and the command that runs programs over it and reports who waited for whom."""
 
     license("MIT OR Apache-2.0")
 

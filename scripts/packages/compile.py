@@ -54,6 +54,26 @@ def renamed_folders() -> dict[str, str]:
     }
 
 
+def commit() -> str:
+    """The commit of the sources, with `-dirty` where any file is not as there; without git, as an archive of the sources says it; else `unknown`."""
+    given = os.environ.get("TIDEGATE_COMMIT")
+    if given:
+        return given
+    asked = subprocess.run(["git", "rev-parse", "--show-toplevel", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    top, _, head = asked.stdout.strip().partition("\n")
+    if asked.returncode == 0 and Path(top).resolve() == ROOT.resolve():
+        return head + ("-dirty" if output_of("git", "status", "--porcelain") else "")
+    written = ROOT / "packaging" / "COMMIT"
+    text = written.read_text().strip() if written.exists() else ""
+    return "unknown" if not text or text.startswith("$") else text
+
+
+def short(commit: str) -> str:
+    """A commit as `tidegate --version` says it: twelve digits."""
+    digits, dirty, _ = commit.partition("-dirty")
+    return digits[:12] + dirty
+
+
 def environment(tools: Path, work: Path) -> dict[str, str]:
     """What the compilers see. Options that the user has for own builds, such as for this machine's processor, are left out."""
     ours = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
@@ -64,6 +84,7 @@ def environment(tools: Path, work: Path) -> dict[str, str]:
         "CARGO_ENCODED_RUSTFLAGS": SEPARATOR.join(options),
         "CARGO_TARGET_DIR": str(work / "target"),
         "CARGO_INCREMENTAL": "0",
+        "TIDEGATE_COMMIT": short(commit()),
         "CARGO_ZIGBUILD_CACHE_DIR": str(work / "zigbuild"),
         "ZIG_GLOBAL_CACHE_DIR": str(work / "zig"),
     }

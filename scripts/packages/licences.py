@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections import defaultdict
 from pathlib import Path
 
 from harness.paths import ROOT
 
-from .machine import Machine
+from .machine import MACHINES, Machine, this_machine
 
 OURS = ("tidegate-cli", "tidegate-ofi")
 """The crates that packages are made of; the rest is what they use."""
@@ -24,20 +25,25 @@ Rust project developers). Texts that several works share are printed once.
 
 def linked(machine: Machine) -> list[dict]:
     """The other crates that end up in the files, by name."""
-    command = [os.environ.get("CARGO", "cargo"), "metadata", "--format-version", "1", "--locked", "--filter-platform", machine.triple]
+    return linked_and_uses(machine)[0]
+
+
+def linked_and_uses(machine: Machine) -> tuple[list[dict], dict[str, list[str]]]:
+    """The other crates that end up in the files, by name; and of each of these and of ours, by id, the ids of those that it uses."""
+    command = [*shlex.split(os.environ.get("CARGO", "cargo")), "metadata", "--format-version", "1", "--locked", "--filter-platform", machine.triple]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     waiting = [key for key, package in packages.items() if package["name"] in OURS]
-    found = set(waiting)
+    uses: dict[str, list[str]] = {}
     while waiting:
-        for dependency in nodes[waiting.pop()]["deps"]:
-            is_linked = any(kind["kind"] is None for kind in dependency["dep_kinds"])
-            if is_linked and dependency["pkg"] not in found:
-                found.add(dependency["pkg"])
-                waiting.append(dependency["pkg"])
-    others = [packages[key] for key in found if packages[key]["source"] is not None]
-    return sorted(others, key=lambda package: (package["name"], package["version"]))
+        key = waiting.pop()
+        if key not in uses:
+            linked = [dependency["pkg"] for dependency in nodes[key]["deps"] if any(kind["kind"] is None for kind in dependency["dep_kinds"])]
+            uses[key] = linked
+            waiting += linked
+    others = [packages[key] for key in uses if packages[key]["source"] is not None]
+    return sorted(others, key=lambda package: (package["name"], package["version"])), uses
 
 
 def texts(package: dict) -> list[str]:
@@ -58,3 +64,7 @@ def third_party(machine: Machine) -> str:
     for text, names in owners.items():
         lines += ["-" * 72, ", ".join(names), "-" * 72, text, ""]
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(third_party(MACHINES[this_machine()]), end="")

@@ -31,6 +31,8 @@ class Packing:
 
     machine: Machine
     version: str
+    commit: str
+    """Of the sources, whole."""
     epoch: str
     """The time that all files get, in seconds since 1970."""
     products: Products
@@ -93,10 +95,17 @@ def compressed(path: Path) -> None:
     path.unlink()
 
 
-def debian_changelog(packing: Packing, maintainer: str) -> str:
+def maintainer() -> str:
+    """The packager, as the variables of Debian's tools say."""
+    name, address = os.environ.get("DEBFULLNAME"), os.environ.get("DEBEMAIL")
+    return f"{name} <{address}>" if name and address else MAINTAINER
+
+
+def debian_changelog(packing: Packing, revision: str = "") -> str:
     """Debian wants one in its own form."""
     moment = email.utils.format_datetime(datetime.fromtimestamp(int(packing.epoch), timezone.utc))
-    return f"tidegate ({packing.version}) unstable; urgency=medium\n\n  * What is new is in CHANGELOG.md.\n\n -- {maintainer}  {moment}\n"
+    head = f"tidegate ({packing.version}{revision}) unstable; urgency=medium"
+    return f"{head}\n\n  * CHANGELOG.md has the changes.\n\n -- {maintainer()}  {moment}\n"
 
 
 def deb(packing: Packing) -> Path:
@@ -111,12 +120,10 @@ def deb(packing: Packing) -> Path:
     (documents / "LICENSE-APACHE").unlink()
     shutil.copyfile(PACKAGING / "deb" / "copyright", documents / "copyright")
     write_pages(documents)
-    name, address = os.environ.get("DEBFULLNAME"), os.environ.get("DEBEMAIL")
-    maintainer = f"{name} <{address}>" if name and address else MAINTAINER
-    (documents / "changelog").write_text(debian_changelog(packing, maintainer))
+    (documents / "changelog").write_text(debian_changelog(packing))
     compressed(documents / "changelog")
     values = {
-        "VERSION": packing.version, "ARCHITECTURE": packing.machine.debian, "GLIBC": GLIBC, "MAINTAINER": maintainer,
+        "VERSION": packing.version, "ARCHITECTURE": packing.machine.debian, "GLIBC": GLIBC, "MAINTAINER": maintainer(),
         "SIZE": str(sum(-(-path.stat().st_size // 1024) for path in folder.rglob("*") if path.is_file())),
     }
     control = (PACKAGING / "deb" / "control.in").read_text()

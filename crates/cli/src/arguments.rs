@@ -37,10 +37,11 @@ pub use simulating::{PaperArguments, SharingOptions, SimArguments};
 use watching::{COUNTERS_HELP, TOP_HELP};
 pub use watching::{CountersArguments, TopArguments};
 
-/// What `--version` prints after the name: the version, and the schemes that users choose from.
+/// Text of `--version` after the name: the version, the commit of the sources, and the schemes that users choose from.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let schemes: Vec<_> = SchemeName::OFFERED.iter().map(|scheme| scheme.name()).collect();
-    format!("{}\nschemes: {}", env!("CARGO_PKG_VERSION"), schemes.join(", "))
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("TIDEGATE_COMMIT"));
+    format!("{version} (commit {commit})\nschemes: {}", schemes.join(", "))
 });
 
 /// `tidegate`.
@@ -363,11 +364,12 @@ mod tests {
     }
 
     #[test]
-    fn the_version_comes_with_the_schemes_that_users_choose_from() {
+    fn the_version_comes_with_the_commit_and_the_schemes_that_users_choose_from() {
         let version = env!("CARGO_PKG_VERSION");
         let schemes = "none, static, dynamic, rnr, preposted, growing, shared_window, speculative";
         let long = Cli::try_parse_from(["tidegate", "--version"]).unwrap_err();
-        assert_eq!(long.to_string(), format!("tidegate {version}\nschemes: {schemes}\n"));
+        let commit = env!("TIDEGATE_COMMIT");
+        assert_eq!(long.to_string(), format!("tidegate {version} (commit {commit})\nschemes: {schemes}\n"));
         let short = Cli::try_parse_from(["tidegate", "-V"]).unwrap_err();
         assert_eq!(short.to_string(), format!("tidegate {version}\n"));
     }

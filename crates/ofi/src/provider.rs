@@ -61,6 +61,7 @@ extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
         }
         log::connect();
         parameter::register(loader);
+        log::info(FI_LOG_CORE, || identity::TEXT.to_owned());
         identity::raw()
     })
     .unwrap_or(core::ptr::null_mut())

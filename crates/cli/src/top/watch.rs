@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -131,7 +132,8 @@ impl Watcher {
         };
         if job.is_living_only {
             launches.retain(|launch| launch.look.processes.iter().any(is_there));
-            if launches.is_empty() {
+            // Pages of another version say nothing of their processes, which are seen all the same.
+            if launches.is_empty() && !(gap.is_some() && self.has_page_of_a_teller(&job.pages)) {
                 return Vec::new();
             }
         }
@@ -162,6 +164,14 @@ impl Watcher {
             view
         });
         views.collect()
+    }
+
+    /// Whether a process that tells of jobs has a page in this folder: the name of each page begins with its process.
+    fn has_page_of_a_teller(&self, folder: &Path) -> bool {
+        let tellers = self.tellers.as_ref().map_or(&[][..], |(_, tellers)| tellers);
+        let pid_of = |entry: fs::DirEntry| entry.file_name().to_str()?.split_once('-')?.0.parse::<u32>().ok();
+        let mut pids = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(pid_of);
+        pids.any(|pid| tellers.iter().any(|teller| teller.pid == pid))
     }
 
     /// The name of the user of a job, if it is another one.

@@ -2,6 +2,7 @@
 
 mod script;
 
+mod commit;
 mod fabric;
 mod man;
 mod manual;

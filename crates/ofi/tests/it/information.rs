@@ -44,6 +44,16 @@ fn the_provider_is_found() {
     assert!(stderr(&output).is_empty(), "{}", stderr(&output));
 }
 
+/// Reports of bugs come with a log.
+#[test]
+fn the_log_says_version_and_commit() {
+    let Some(output) = fi_info(&["-p", "tidegate"], &[("FI_LOG_LEVEL", "info"), ("FI_LOG_PROV", "tidegate")]) else {
+        return;
+    };
+    let says = format!("Tidegate {} (commit {})", env!("CARGO_PKG_VERSION"), env!("TIDEGATE_COMMIT"));
+    assert!(stderr(&output).contains(&says), "{}", stderr(&output));
+}
+
 #[test]
 fn this_host_is_served_by_whatever_name_and_no_other() {
     for node in ["localhost", "127.0.0.1", "::1"] {
