@@ -17,6 +17,8 @@ from .packing import PACKAGING, Packing, debian_changelog, maintainer
 
 MADE = ("build", "target", "vendor", ".mpi", ".git", "debian")
 """Folders that sources without git may have, and that are not theirs."""
+BINARIES = (".a", ".lib", ".dll")
+"""How the names of files end that are no sources."""
 
 
 def packed(packing: Packing, folder: Path, name: str, archive: Path) -> Path:
@@ -58,6 +60,9 @@ def vendor_tar(packing: Packing) -> Path:
     cargo = shlex.split(os.environ.get("CARGO", "cargo"))
     command = [*cargo, "vendor", "--quiet", "--locked", "--versioned-dirs", str(folder / "vendor")]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    # Crates for Windows bring libraries for its linker, which are no sources.
+    for library in [path for ending in BINARIES for path in (folder / "vendor").rglob(f"*{ending}")]:
+        library.unlink()
     return packed(packing, folder, "vendor", packing.out / f"tidegate-{packing.version}-vendor.tar.xz")
 
 
