@@ -1,7 +1,7 @@
 //! `tidegate diff`: whether the runs of two sides differ, and by how much.
 //!
 //! * [`measures`]: what is compared, and the values of a run, or of each launch of a script that repeats one;
-//! * [`judge`]: whether two groups of values differ, a pure function;
+//! * [`judge()`]: whether two groups of values differ, a pure function;
 //! * [`words`]: what was found, in a line, in sentences, as a table of the page and as JSON.
 //!
 //! Two runs of the same command on the same machine are never alike: the simple idea, to print by how many percent
