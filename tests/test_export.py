@@ -7,14 +7,12 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -50,29 +48,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return mpis.mpich().bare_environment() | {"XDG_RUNTIME_DIR": str(place)}
 
 
-@contextmanager
-def started(command: list[str | Path], environment: dict[str, str], **streams) -> Iterator[subprocess.Popen]:
-    """A command that runs meanwhile; at the end nothing of it is left."""
-    mark = os.urandom(8).hex()
-    child = subprocess.Popen([str(word) for word in command], env=environment | {process.MARKER: mark}, stdin=subprocess.DEVNULL, start_new_session=True,
-                             **({"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | streams))
-    try:
-        yield child
-    finally:
-        child.terminate()
-        try:
-            child.wait(20)
-        finally:
-            for pid in process.marked(mark):
-                os.kill(pid, signal.SIGKILL)
-
-
 @pytest.fixture(scope="module")
 def job(environment: dict[str, str]) -> Iterator[subprocess.Popen]:
     """A job in which rank 2 receives slowly what all others send it. It has a number in Slurm."""
     mpi = mpis.mpich()
     command = [TIDEGATE, "run", "--slots", "8", mpi.launcher, "-n", RANKS, mpi.compile(PROGRAMS / "holdup.c"), "slow", "600", "2"]
-    with started(command, environment | {"SLURM_JOB_ID": "123"}) as job:
+    with process.started(command, environment | {"SLURM_JOB_ID": "123"}) as job:
         yield job
 
 
@@ -119,7 +100,7 @@ def counters(families: list) -> dict[tuple, float]:
 def test_a_file_for_the_node_exporter_is_there_as_long_as_its_writer(job, environment, tmp_path):
     file = tmp_path / "tidegate.prom"
     # The umask of root may keep all others out.
-    with started(["sh", "-c", 'umask 077; exec "$@"', "sh", TIDEGATE, "export", "--every", "1s", tmp_path], environment) as writer:
+    with process.started(["sh", "-c", 'umask 077; exec "$@"', "sh", TIDEGATE, "export", "--every", "1s", tmp_path], environment) as writer:
         def look() -> list:
             return list(read_text(file.read_text())) if file.exists() else []
 
@@ -147,7 +128,7 @@ def ask(port: int, accept: str, path: str = "/metrics") -> tuple[str, str]:
 
 
 def test_prometheus_gets_openmetrics_by_http_and_others_what_they_ask_for(job, environment):
-    with started([TIDEGATE, "export", "--listen", "0", "--ranks"], environment, stderr=subprocess.PIPE, text=True) as server:
+    with process.started([TIDEGATE, "export", "--listen", "0", "--ranks"], environment, stderr=subprocess.PIPE, text=True) as server:
         port = int(re.search(r"http://127\.0\.0\.1:(\d+)/metrics", server.stderr.readline())[1])
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
         families, found = wait_for(lambda: list(read_openmetrics(ask(port, OPENMETRICS)[1])), job, is_held_up_by_rank_2)
@@ -250,7 +231,7 @@ def test_root_exports_the_jobs_of_all_users_and_a_user_own_ones(environment):
 
     variables = {name: value for name, value in environment.items() if name not in ("XDG_RUNTIME_DIR", "TMPDIR")}
     command = as_user(10007, TIDEGATE, "run", "sleep", "600")
-    with started(command, variables, cwd="/") as job, started([TIDEGATE, "run", "sleep", "600"], variables) as of_root:
+    with process.started(command, variables, cwd="/") as job, process.started([TIDEGATE, "run", "sleep", "600"], variables) as of_root:
         deadline, wanted = time.monotonic() + 60, {(str(job.pid), "10007"), (str(of_root.pid), "root")}
         while not wanted <= exported():
             assert time.monotonic() < deadline, exported()

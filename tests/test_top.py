@@ -45,18 +45,8 @@ def running(place: Path, ranks: int, words: list[str], *options: str, mpi: Mpi |
     """A job of `holdup` that runs meanwhile; at the end it is interrupted. `wrapper`: what each rank is started by."""
     mpi = mpi or mpis.mpich()
     command = [TIDEGATE, "run", *options, mpi.launcher, "-n", str(ranks), *wrapper, mpi.compile(HOLDUP), *words]
-    mark = os.urandom(8).hex()
-    job = subprocess.Popen([str(word) for word in command], env=environment(place, mpi) | {process.MARKER: mark}, stdin=subprocess.DEVNULL,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
+    with process.started(command, environment(place, mpi)) as job:
         yield job
-    finally:
-        job.terminate()
-        try:
-            job.wait(10)
-        finally:
-            for pid in process.marked(mark):
-                os.kill(pid, signal.SIGKILL)
 
 
 def once(place: Path, *words: str | int) -> dict:

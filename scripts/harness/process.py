@@ -13,7 +13,8 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,6 +127,23 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
         output.seek(0)
         text = output.read().decode(errors="replace")
     return Result(words, child.returncode, text, seconds, timed_out, leftovers, processes)
+
+
+@contextmanager
+def started(command: list[str | Path], environment: dict[str, str], **streams) -> Iterator[subprocess.Popen]:
+    """A command that runs meanwhile, without output unless `streams` say otherwise; at the end it is interrupted, and nothing of it is left."""
+    mark = os.urandom(8).hex()
+    child = subprocess.Popen([str(word) for word in command], env=environment | {MARKER: mark}, stdin=subprocess.DEVNULL, start_new_session=True,
+                             **({"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | streams))
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(20)
+        finally:
+            for pid in marked(mark):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _watch(child: subprocess.Popen, run_id: str, timeout: float, processes: set[int] | None, observe: Callable[[set[int]], None] | None) -> None:

@@ -31,7 +31,7 @@ use exporting::EXPORT_HELP;
 pub use exporting::{ExportArguments, Listen};
 pub use hanging::HangOptions;
 use recording::{DIFF_HELP, REPORT_HELP};
-pub use recording::{DiffArguments, RecordOptions, ReportArguments};
+pub use recording::{DiffArguments, PageOptions, RecordOptions, ReportArguments};
 use simulating::{PAPER_HELP, SIM_HELP};
 pub use simulating::{PaperArguments, SharingOptions, SimArguments};
 use watching::{COUNTERS_HELP, TOP_HELP};

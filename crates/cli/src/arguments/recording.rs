@@ -34,13 +34,9 @@ To record three runs of each side:
 
 docs/report.md says how it tells a difference from noise.";
 
-/// Arguments of `tidegate report`.
+/// Where the page of `tidegate report` and `tidegate diff` goes, and what is printed.
 #[derive(Debug, Args)]
-pub struct ReportArguments {
-    /// Folders of recordings, at most four
-    #[arg(required = true, num_args = 1..=4, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub folders: Vec<PathBuf>,
-
+pub struct PageOptions {
     /// The HTML file; - is standard output [default: report.html in DIR, of several comparison.html in the first]
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -52,6 +48,18 @@ pub struct ReportArguments {
     /// Show the file in the browser that BROWSER names, or in that of the desktop
     #[arg(long, conflicts_with = "json")]
     pub open: bool,
+}
+
+/// Arguments of `tidegate report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Folders of recordings, at most four
+    #[arg(required = true, num_args = 1..=4, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folders: Vec<PathBuf>,
+
+    /// The page.
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 /// Arguments of `tidegate diff`.
@@ -68,17 +76,9 @@ pub struct DiffArguments {
     #[arg(last = true, value_name = "AFTER", value_hint = ValueHint::DirPath)]
     pub after: Vec<PathBuf>,
 
-    /// The HTML file; - is standard output [default: comparison.html in the first folder]
-    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-
-    /// Print JSON instead of text; an HTML file is written only with --output
-    #[arg(long)]
-    pub json: bool,
-
-    /// Show the file in the browser that BROWSER names, or in that of the desktop
-    #[arg(long, conflicts_with = "json")]
-    pub open: bool,
+    /// The page.
+    #[command(flatten)]
+    pub page: PageOptions,
 }
 
 impl DiffArguments {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::report::{PageOptions, all_else, compared_text, names, render};
+use super::report::{all_else, compared_text, names, render};
 use crate::arguments::DiffArguments;
 use crate::diff::{Comparison, Side, compare, side_names, typical};
 use crate::failure::Failure;
@@ -16,8 +16,7 @@ pub const DIFF_SCHEMA: &str = "tidegate-diff/1";
 
 /// Reads the recordings of both sides, says whether they differ, and writes the file, with pictures of one run of each.
 pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
-    let page = PageOptions { output: arguments.output.as_deref(), json: arguments.json, open: arguments.open };
-    page.check()?;
+    arguments.page.check()?;
     let folders = arguments.sides()?;
     let named = names(&folders.concat());
     let names = side_names([&named[..folders[0].len()], &named[folders[0].len()..]]);
@@ -37,7 +36,7 @@ pub fn diff(arguments: &DiffArguments) -> Result<u8, Failure> {
         shown.push(Shown::new(side.name.clone(), Recording::open(folder)?, sides.len()));
     }
     let file = folders[0][0].join("comparison.html");
-    page.write(&file, &render(&shown, Some(&compared)), |file| match arguments.json {
+    arguments.page.write(&file, &render(&shown, Some(&compared)), |file| match arguments.page.json {
         true => format!("{:#}\n", as_json(&folders, &compared, file)),
         false => compared_text(&compared) + &compared.table_text() + "\n" + &all_else(file),
     })

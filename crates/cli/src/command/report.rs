@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
 
 use crate::advice::{self, next};
-use crate::arguments::ReportArguments;
+use crate::arguments::{PageOptions, ReportArguments};
 use crate::browser;
 use crate::diff::{Comparison, Side, compare};
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ const COLUMNS: usize = 80;
 
 /// Reads the recordings, says what there is to say, and writes the file.
 pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
-    let page = PageOptions { output: arguments.output.as_deref(), json: arguments.json, open: arguments.open };
+    let page = &arguments.page;
     page.check()?;
     let folders = &arguments.folders;
     let mut runs = Vec::new();
@@ -36,7 +36,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
         _ => None,
     };
     let name = if runs.len() == 1 { "report.html" } else { "comparison.html" };
-    page.write(&folders[0].join(name), &render(&runs, compared.as_ref()), |file| match arguments.json {
+    page.write(&folders[0].join(name), &render(&runs, compared.as_ref()), |file| match page.json {
         true => format!("{:#}\n", as_json(&runs, compared.as_ref(), file)),
         false => text(&runs, compared.as_ref(), file),
     })
@@ -54,17 +54,9 @@ pub(super) fn render(runs: &[Shown], compared: Option<&Comparison>) -> String {
     html::render(runs, said, &compared.map(Comparison::table).unwrap_or_default())
 }
 
-/// Where a page goes, and what is printed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PageOptions<'a> {
-    pub output: Option<&'a Path>,
-    pub json: bool,
-    pub open: bool,
-}
-
-impl PageOptions<'_> {
+impl PageOptions {
     fn prints_html(&self) -> bool {
-        self.output.is_some_and(super::is_standard_output)
+        self.output.as_deref().is_some_and(super::is_standard_output)
     }
 
     /// Whether they go together.
@@ -84,7 +76,7 @@ impl PageOptions<'_> {
             super::print(page.as_bytes())?;
             return Ok(0);
         }
-        let file = match (self.output, self.json) {
+        let file = match (self.output.as_deref(), self.json) {
             (Some(file), _) => Some(file),
             (None, true) => None,
             (None, false) => Some(file),

@@ -124,7 +124,7 @@ fn family_of(metric: &Metric, level: &str, end: &str) -> Family {
 }
 
 fn combine<'a>(metric: &Metric, processes: impl Iterator<Item = &'a Process<'a>>) -> f64 {
-    let values = processes.map(|process| (metric.of)(process));
+    let values = processes.map(|process| metric.of(process));
     match metric.aggregate {
         Aggregate::Sum => values.sum(),
         Aggregate::Max => values.fold(0.0, f64::max),

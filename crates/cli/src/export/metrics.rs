@@ -26,10 +26,6 @@ impl Process<'_> {
         counters.iter().map(|counter| self.row.counters[*counter as usize].0).fold(0, u64::saturating_add) as f64
     }
 
-    fn seconds(&self, counter: Counter) -> f64 {
-        self.sum(&[counter]) / 1e9
-    }
-
     /// A value that ends with the process.
     fn while_there(&self, value: f64) -> f64 {
         if self.row.presence.is_there() { value } else { 0.0 }
@@ -48,12 +44,30 @@ pub struct Metric {
     pub aggregate: Aggregate,
     /// Its meaning for one process.
     pub help: &'static str,
-    /// Its value.
-    pub of: fn(&Process) -> f64,
+    of: Value,
 }
 
-const fn counter(stem: &'static str, unit: Unit, help: &'static str, of: fn(&Process) -> f64) -> Metric {
-    Metric { stem, kind: Kind::Counter, unit, aggregate: Aggregate::Sum, help, of }
+/// Where a metric's value comes from.
+enum Value {
+    /// The sum of these counters; of times in nanoseconds.
+    Counters(&'static [Counter]),
+    /// What a process has now.
+    Now(fn(&Process) -> f64),
+}
+
+impl Metric {
+    /// Its value for a process.
+    pub fn of(&self, process: &Process) -> f64 {
+        match (&self.of, self.unit) {
+            (Value::Counters(counters), Unit::Seconds) => process.sum(counters) / 1e9,
+            (Value::Counters(counters), _) => process.sum(counters),
+            (Value::Now(value), _) => value(process),
+        }
+    }
+}
+
+const fn counter(stem: &'static str, unit: Unit, help: &'static str, counters: &'static [Counter]) -> Metric {
+    Metric { stem, kind: Kind::Counter, unit, aggregate: Aggregate::Sum, help, of: Value::Counters(counters) }
 }
 
 const fn gauge(
@@ -63,68 +77,76 @@ const fn gauge(
     help: &'static str,
     of: fn(&Process) -> f64,
 ) -> Metric {
-    Metric { stem, kind: Kind::Gauge, unit, aggregate, help, of }
+    Metric { stem, kind: Kind::Gauge, unit, aggregate, help, of: Value::Now(of) }
 }
 
 /// The metrics of processes, in the order in which they are written.
 pub static METRICS: [Metric; 27] = [
-    counter("messages_sent", Unit::None, "Messages sent", |process| {
-        process.sum(&[Counter::MessagesEager, Counter::MessagesRendezvous, Counter::MessagesSelf])
-    }),
-    counter("sent", Unit::Bytes, "Payload of messages sent", |process| process.sum(&[Counter::BytesSent])),
-    counter("received", Unit::Bytes, "Payload of messages delivered", |process| process.sum(&[Counter::BytesReceived])),
-    counter("rma_operations", Unit::None, "Remote reads and writes started", |process| {
-        process.sum(&[Counter::RmaOperations])
-    }),
-    counter("atomic_operations", Unit::None, "Remote atomic operations started", |process| {
-        process.sum(&[Counter::AtomicOperations])
-    }),
-    counter("wait", Unit::Seconds, "Time in which the application polled in vain", |process| {
-        process.seconds(Counter::WaitNanoseconds)
-    }),
-    counter("send_delay", Unit::Seconds, "Time in which sends waited for credits, added over peers", |process| {
-        process.seconds(Counter::DelayNanoseconds)
-    }),
+    counter(
+        "messages_sent",
+        Unit::None,
+        "Messages sent",
+        &[Counter::MessagesEager, Counter::MessagesRendezvous, Counter::MessagesSelf],
+    ),
+    counter("sent", Unit::Bytes, "Payload of messages sent", &[Counter::BytesSent]),
+    counter("received", Unit::Bytes, "Payload of messages delivered", &[Counter::BytesReceived]),
+    counter("rma_operations", Unit::None, "Remote reads and writes started", &[Counter::RmaOperations]),
+    counter("atomic_operations", Unit::None, "Remote atomic operations started", &[Counter::AtomicOperations]),
+    counter("wait", Unit::Seconds, "Time in which the application polled in vain", &[Counter::WaitNanoseconds]),
+    counter(
+        "send_delay",
+        Unit::Seconds,
+        "Time in which sends waited for credits, added over peers",
+        &[Counter::DelayNanoseconds],
+    ),
     counter(
         "receive_memory_pressure",
         Unit::Seconds,
         "Time in which peers deferred sends because this receive memory had no room",
-        |process| process.seconds(Counter::PressureNanoseconds),
+        &[Counter::PressureNanoseconds],
     ),
-    counter("sends_delayed", Unit::None, "Sends that had to wait for credits", |process| {
-        process.sum(&[Counter::SendsDelayed])
-    }),
-    counter("sends_deferred", Unit::None, "Sends that waited because their receiver had no room for them", |process| {
-        process.sum(&[Counter::SendsDeferred])
-    }),
-    counter("unexpected_messages", Unit::None, "Messages that came before their receive was posted", |process| {
-        process.sum(&[Counter::UnexpectedMessages])
-    }),
-    counter("mailbox_full", Unit::None, "Packets that a full mailbox refused and that were tried again", |process| {
-        process.sum(&[Counter::MailboxFull])
-    }),
-    counter("refusals", Unit::None, "Messages that found no posted buffer, each time that they did", |process| {
-        process.sum(&[Counter::Refusals])
-    }),
-    counter("retries", Unit::None, "Refused messages that were tried again", |process| {
-        process.sum(&[Counter::Retries])
-    }),
-    counter("sends_lost", Unit::None, "Messages that seemed sent and never reached their receiver", |process| {
-        process.sum(&[Counter::SendsLost])
-    }),
-    counter("peers_died", Unit::None, "Peers that died while connected", |process| process.sum(&[Counter::PeersDied])),
-    counter("violations", Unit::None, "Packets that broke the protocol and were dropped", |process| {
-        process.sum(&[Counter::Violations])
-    }),
-    counter("batches_sent", Unit::None, "Batches of packets sent to other hosts", |process| {
-        process.sum(&[Counter::BatchesSent])
-    }),
-    counter("batches_resent", Unit::None, "Batches sent to other hosts again, because they may be lost", |process| {
-        process.sum(&[Counter::BatchesResent])
-    }),
-    counter("batches_dropped", Unit::None, "Batches from other hosts that were dropped", |process| {
-        process.sum(&[Counter::BatchesDropped])
-    }),
+    counter("sends_delayed", Unit::None, "Sends that had to wait for credits", &[Counter::SendsDelayed]),
+    counter(
+        "sends_deferred",
+        Unit::None,
+        "Sends that waited because their receiver had no room for them",
+        &[Counter::SendsDeferred],
+    ),
+    counter(
+        "unexpected_messages",
+        Unit::None,
+        "Messages that came before their receive was posted",
+        &[Counter::UnexpectedMessages],
+    ),
+    counter(
+        "mailbox_full",
+        Unit::None,
+        "Packets that a full mailbox refused and that were tried again",
+        &[Counter::MailboxFull],
+    ),
+    counter(
+        "refusals",
+        Unit::None,
+        "Messages that found no posted buffer, each time that they did",
+        &[Counter::Refusals],
+    ),
+    counter("retries", Unit::None, "Refused messages that were tried again", &[Counter::Retries]),
+    counter(
+        "sends_lost",
+        Unit::None,
+        "Messages that seemed sent and never reached their receiver",
+        &[Counter::SendsLost],
+    ),
+    counter("peers_died", Unit::None, "Peers that died while connected", &[Counter::PeersDied]),
+    counter("violations", Unit::None, "Packets that broke the protocol and were dropped", &[Counter::Violations]),
+    counter("batches_sent", Unit::None, "Batches of packets sent to other hosts", &[Counter::BatchesSent]),
+    counter(
+        "batches_resent",
+        Unit::None,
+        "Batches sent to other hosts again, because they may be lost",
+        &[Counter::BatchesResent],
+    ),
+    counter("batches_dropped", Unit::None, "Batches from other hosts that were dropped", &[Counter::BatchesDropped]),
     gauge("receive_memory_used", Unit::Bytes, Aggregate::Sum, "Receive memory in use", |process| {
         process.while_there(process.row.memory.held as f64)
     }),
