@@ -110,7 +110,6 @@ impl SpinPolicy {
         let mut policy =
             SpinPolicy { run: Run::default(), next_look: 0, is_measured, beyond: 0, limit, fixed, cores, processes: 0 };
         policy.add_process(0);
-        policy.next_look = policy.first_look();
         policy
     }
 
@@ -138,6 +137,10 @@ impl SpinPolicy {
         let cores: u32 = self.cores.iter().map(|word| word.count_ones()).sum();
         if !self.fixed {
             self.limit = if self.processes > cores { POLLS_SHARED } else { POLLS_ALONE };
+        }
+        // Else a process that gets its processor for few polls only would wait for a first look that never comes.
+        if self.run.at_look == 0 {
+            self.next_look = self.first_look().max(self.run.empty + 1);
         }
     }
 
