@@ -27,13 +27,15 @@ pub(crate) struct Ran {
 /// That of this thread. A system call: less than a microsecond.
 pub(crate) fn ran() -> Ran {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: there is room for the answer, and zeros are one. The call cannot fail with these arguments.
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: there is room for both answers, and zeros are one. Neither call can fail with these arguments.
     let usage = unsafe {
+        // The times of `getrusage` lack what has run since the last tick.
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
     };
-    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-    Ran { time: time(usage.ru_utime) + time(usage.ru_stime), blocked: usage.ru_nvcsw as u64 }
+    Ran { time: Duration::new(time.tv_sec as u64, time.tv_nsec as u32), blocked: usage.ru_nvcsw as u64 }
 }
 
 /// When this process first asked for the time since the epoch, by both clocks.

@@ -73,6 +73,8 @@ pub(crate) struct Looks {
     pub(crate) waits: Waits,
     /// The wait of an application that polls in vain.
     vain: Option<Vain>,
+    /// The room of the list of the last such wait, for the next, since waits are many.
+    room: Vec<PeerId>,
 }
 
 /// The application polls in vain.
@@ -175,6 +177,11 @@ impl Looks {
         self.pulling = pulling;
     }
 
+    /// An empty list of those for whom the application waits.
+    pub(crate) fn take_room(&mut self) -> Vec<PeerId> {
+        std::mem::take(&mut self.room)
+    }
+
     /// The application has polled in vain since a certain moment, and waits for messages of these peers.
     /// Where it has sends that wait, these say for which peers it does if no receive does.
     pub(crate) fn begin_vain(&mut self, since: Instant, mut awaited: Vec<PeerId>, has_sends: bool) {
@@ -218,13 +225,15 @@ impl Looks {
 
     /// It has until this moment. Returns how long that is beyond what was counted.
     pub(crate) fn end_vain(&mut self, until: Instant) -> Duration {
-        let Some(vain) = self.vain.take() else { return Duration::ZERO };
+        let Some(mut vain) = self.vain.take() else { return Duration::ZERO };
         for &peer in &vain.awaited {
             self.waits.end_at(peer, WaitCause::Message, until);
         }
         if vain.any {
             self.waits.end_any(until);
         }
+        vain.awaited.clear();
+        self.room = vain.awaited;
         until.since(vain.counted)
     }
 

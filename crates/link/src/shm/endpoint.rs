@@ -133,7 +133,8 @@ impl ShmLink {
             next_look: Instant::default(),
             is_look_due: false,
             wait_meter: WaitMeter::default(),
-            wait_change: None,
+            wait_ends: None,
+            wait_begins: None,
             segment,
         };
         link.stats.set_spin(link.spin.limit());

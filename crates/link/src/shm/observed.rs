@@ -38,10 +38,12 @@ impl ShmLink {
         }
     }
 
-    /// That the application has begun to poll in vain, or has ended to, if it was not told before.
+    /// That the application has begun to poll in vain, or has ended to, if it was not told before; the end of one wait
+    /// comes before the beginning of the next.
     pub fn take_wait_change(&mut self) -> Option<WaitChange> {
         self.is_look_due = false;
-        self.wait_change.take()
+        let ends = self.wait_ends.take().map(WaitChange::Ends);
+        ends.or_else(|| self.wait_begins.take().map(WaitChange::Begins))
     }
 
     /// The endpoint closes: a wait of the application ends, which is still to be taken.
@@ -52,10 +54,17 @@ impl ShmLink {
     }
 
     pub(super) fn note_wait_change(&mut self, change: Option<WaitChange>) {
-        if change.is_some() {
-            self.wait_change = change;
-            self.is_look_due = true;
+        match change {
+            None => return,
+            Some(WaitChange::Begins(since)) => self.wait_begins = Some(since),
+            // A wait that nobody was told of has not been.
+            Some(WaitChange::Ends(until)) => {
+                if self.wait_begins.take().is_none() {
+                    self.wait_ends = Some(until);
+                }
+            }
         }
+        self.is_look_due = true;
     }
 
     /// The application, which has armed the link, may sleep until something comes. That counts as a look, so that the

@@ -140,7 +140,7 @@ impl SpinPolicy {
         }
         // Else a process that gets its processor for few polls only would wait for a first look that never comes.
         if self.run.at_look == 0 {
-            self.next_look = self.first_look().max(self.run.empty + 1);
+            self.next_look = self.first_look();
         }
     }
 
@@ -192,7 +192,7 @@ impl SpinPolicy {
         if self.run.empty <= POLLS_LINGERING && self.may_linger() {
             return Step::Linger;
         }
-        if self.run.empty == self.next_look { Step::Look } else { Step::Spin }
+        if self.run.empty >= self.next_look { Step::Look } else { Step::Spin }
     }
 
     /// Whether a [`Step::Yield`] gives the processor away.
@@ -214,7 +214,14 @@ mod tests {
     #[test]
     fn yields_begin_at_the_limit_and_end_with_a_find() {
         let mut policy = SpinPolicy::new(Some(300), false);
-        let steps: Vec<Step> = (0..303).map(|_| policy.step()).collect();
+        let mut step = || {
+            let step = policy.step();
+            if step == Step::Look {
+                let _ = policy.look();
+            }
+            step
+        };
+        let steps: Vec<Step> = (0..303).map(|_| step()).collect();
         assert_eq!(steps.iter().filter(|step| **step == Step::Look).count(), 1);
         assert_eq!(steps[299..], [Step::Spin, Step::Yield, Step::Yield, Step::Yield]);
         policy.reset();
@@ -261,6 +268,21 @@ mod tests {
         let mut look = || (at_once.step(), at_once.look());
         assert_eq!(look(), (Step::Yield, Looked { polls: 1, is_first: true }));
         assert_eq!(look(), (Step::Yield, Looked { polls: 1, is_first: false }));
+    }
+
+    #[test]
+    fn who_learns_between_two_finds_that_processors_are_shared_looks_at_the_next_poll_in_vain() {
+        for polls in 0..8 {
+            let (cores, processes) = ([0; CORES_MOST / 64], 0);
+            let alone =
+                SpinPolicy { limit: POLLS_ALONE, cores, processes, fixed: false, ..SpinPolicy::new(None, true) };
+            let mut policy = SpinPolicy { next_look: POLLS_BEFORE_LOOK_ALONE, ..alone };
+            policy.share_cores_with(&[1]);
+            assert!((0..polls).all(|_| policy.step() != Step::Look));
+            policy.share_cores_with(&[1]);
+            policy.reset();
+            assert_eq!(policy.step(), Step::Look, "after {polls} polls before");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::segment::OwnSegment;
 use super::send_buffers::{InUse, SendBuffers};
 use super::spin::SpinPolicy;
 use super::vacant::Vacant;
-use super::wait_meter::{WaitChange, WaitMeter};
+use super::wait_meter::WaitMeter;
 use super::wake::{Alarm, Waker};
 use crate::log::{self, Level};
 use crate::records::Records;
@@ -206,7 +206,8 @@ pub struct ShmLink {
     pub(super) is_look_due: bool,
     /// Where what is open may be read: how long the application polls in vain, and what of that is still to be told.
     pub(super) wait_meter: WaitMeter,
-    pub(super) wait_change: Option<WaitChange>,
+    pub(super) wait_ends: Option<Instant>,
+    pub(super) wait_begins: Option<Instant>,
     /// Last, so that it outlives what points into it.
     pub(super) segment: OwnSegment,
 }

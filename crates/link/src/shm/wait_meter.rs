@@ -19,8 +19,13 @@ const CLOSE: Duration = Duration::from_micros(20);
 /// After so many looks at close polls the system is asked how long the thread has run; where processors are shared, at
 /// the first look.
 const LOOKS_BEFORE_ASKED: u32 = 8;
-/// In a pause for want of a processor the thread has run for less than this part of it.
-const RUN_MOST: u32 = 4;
+/// In a pause for want of a processor the thread has run for less than this part of it, and than this: a slice of the
+/// processor is several times as long, and a program that computes uses its slices up.
+const PART_RUN_MOST: u32 = 4;
+const RUN_MOST: Duration = Duration::from_millis(1);
+/// Where processors are shared, where most pauses are those of others that run, the system is asked this often at most:
+/// pauses since then are taken for waits until it is, or until something has come.
+const ASKED_EVERY: Duration = Duration::from_micros(500);
 /// A pause that is longer is none for want of a processor.
 const PAUSE_MOST: Duration = Duration::from_secs(1);
 
@@ -43,9 +48,14 @@ pub(super) struct WaitMeter {
     is_waiting: bool,
     /// Looks at close polls since the run began or the last pause.
     close: u32,
-    /// How the thread had run when the system was asked last in this run of polls, and how long it has polled since.
+    /// Whether processes known to us share processors, as it was at the first look.
+    shares: bool,
+    /// How the thread had run when the system was asked last, and how long it has polled since.
     ran: Option<Ran>,
+    asked: Instant,
     polled: Duration,
+    /// Since when pauses are taken for waits that the system was not asked about.
+    doubtful: Option<Instant>,
     /// The thread sleeps until something comes.
     sleeps: bool,
 }
@@ -61,17 +71,13 @@ impl WaitMeter {
         ran: impl FnOnce() -> Ran,
     ) -> Option<WaitChange> {
         let pause = now.since(self.last);
-        let goes_on = if looked.is_first {
-            self.close = 0;
-            (self.ran, self.polled) = (shares.then(ran), Duration::ZERO);
-            false
-        } else {
-            self.is_wait(pause, looked.polls, ran)
-        };
         let before = std::mem::replace(&mut self.last, now);
-        if !goes_on {
-            self.polls_before = if looked.is_first { looked.polls } else { 0 };
-            return std::mem::take(&mut self.is_waiting).then_some(WaitChange::Ends(before));
+        if looked.is_first {
+            return self.look_first(now, looked.polls, shares, ran);
+        }
+        if let Err(until) = self.goes_on(before, now, looked.polls, ran) {
+            self.polls_before = 0;
+            return std::mem::take(&mut self.is_waiting).then_some(WaitChange::Ends(until));
         }
         if std::mem::replace(&mut self.is_waiting, true) {
             return None;
@@ -80,36 +86,64 @@ impl WaitMeter {
         Some(WaitChange::Begins(Instant::from_nanos(before.as_nanos().saturating_sub(head.as_nanos() as u64))))
     }
 
+    fn look_first(&mut self, now: Instant, polls: u32, shares: bool, ran: impl FnOnce() -> Ran) -> Option<WaitChange> {
+        (self.close, self.polls_before, self.doubtful) = (0, polls, None);
+        (self.shares, self.is_waiting) = (shares, shares);
+        let age = now.since(self.asked);
+        if !shares {
+            self.ran = None;
+        } else if self.ran.is_none() || age >= ASKED_EVERY {
+            self.ask(now, ran);
+        } else {
+            // It may have run all the time since.
+            self.polled = age;
+        }
+        shares.then_some(WaitChange::Begins(now))
+    }
+
     /// Something has come, or the endpoint closes.
     pub(super) fn end(&mut self, now: Instant, looked: Looked, ran: impl FnOnce() -> Ran) -> Option<WaitChange> {
         if !std::mem::take(&mut self.is_waiting) {
             return None;
         }
-        let goes_on = self.is_wait(now.since(self.last), looked.polls, ran);
-        Some(WaitChange::Ends(if goes_on { now } else { self.last }))
+        let goes_on = self.goes_on(self.last, now, looked.polls, ran);
+        Some(WaitChange::Ends(goes_on.err().unwrap_or(now)))
     }
 
-    /// Whether a run of polls has gone on waiting since the last look.
-    fn is_wait(&mut self, pause: Duration, polls: u32, ran: impl FnOnce() -> Ran) -> bool {
+    /// Whether a run of polls has gone on waiting from one look to the next; else until when it has.
+    fn goes_on(&mut self, before: Instant, now: Instant, polls: u32, ran: impl FnOnce() -> Ran) -> Result<(), Instant> {
         if std::mem::take(&mut self.sleeps) {
-            self.ran = None;
-            return true;
+            (self.ran, self.doubtful) = (None, None);
+            return Ok(());
         }
+        let pause = now.since(before);
         if pause <= CLOSE * polls.max(1) {
             self.close = self.close.saturating_add(1);
             self.polled += pause;
             if self.ran.is_none() && self.close >= LOOKS_BEFORE_ASKED {
-                (self.ran, self.polled) = (Some(ran()), Duration::ZERO);
+                self.ask(now, ran);
             }
-            return true;
+            return Ok(());
         }
-        let now = ran();
-        let before = self.ran.replace(now);
-        let polled = std::mem::take(&mut self.polled);
-        before.is_some_and(|before| {
-            let computed = now.time.saturating_sub(before.time).saturating_sub(polled);
-            pause <= PAUSE_MOST && computed * RUN_MOST <= pause && now.blocked == before.blocked
-        })
+        let since = *self.doubtful.get_or_insert(before);
+        if self.shares && self.ran.is_some() && now.since(self.asked) < ASKED_EVERY {
+            return Ok(());
+        }
+        self.doubtful = None;
+        let (had_run, polled) = (self.ran, self.polled);
+        let has_run = self.ask(now, ran);
+        let is_wait = had_run.is_some_and(|had_run| {
+            let computed = has_run.time.saturating_sub(had_run.time).saturating_sub(polled);
+            let span = now.since(since);
+            let is_short = span <= PAUSE_MOST && computed <= RUN_MOST.min(span / PART_RUN_MOST);
+            is_short && has_run.blocked == had_run.blocked
+        });
+        if is_wait { Ok(()) } else { Err(since) }
+    }
+
+    fn ask(&mut self, now: Instant, ran: impl FnOnce() -> Ran) -> Ran {
+        (self.asked, self.polled) = (now, Duration::ZERO);
+        *self.ran.insert(ran())
     }
 
     /// The thread is about to sleep until something comes.
@@ -201,7 +235,10 @@ mod tests {
     fn a_program_that_computes_between_its_polls_does_not_wait() {
         for shares in [false, true] {
             let mut watched = Watched { shares, ..Watched::default() };
-            assert_eq!(watched.look(1_000, 1_000, first(1)), None);
+            let begun = shares.then(|| WaitChange::Begins(at(1_000)));
+            assert_eq!(watched.look(1_000, 1_000, first(1)), begun);
+            let ended = shares.then(|| WaitChange::Ends(at(1_000)));
+            assert_eq!(watched.look(1_000, 1_000, later(1)), ended, "after no time");
             assert!((0..100).all(|_| watched.look(1_000, 1_000, later(1)).is_none()));
             // Two polls in each turn, as an MPI makes them, are no wait of any length.
             let mut waited = 0;
@@ -236,18 +273,22 @@ mod tests {
     }
 
     #[test]
-    fn where_processors_are_shared_two_polls_make_a_wait() {
+    fn where_processors_are_shared_one_poll_in_vain_begins_a_wait() {
         let mut watched = Watched { shares: true, ..Watched::default() };
-        assert_eq!(watched.look(100_000, 9, first(1)), None);
-        assert_eq!(watched.look(30_000, 2, later(1)), Some(WaitChange::Begins(at(70_000))));
-        assert_eq!(watched.end(30_000, 2, 1), Some(WaitChange::Ends(at(160_000))));
-        // One that sleeps between its polls does not run either, and waits for something else.
-        assert_eq!(watched.look(40_000, 9, first(1)), None);
+        assert_eq!(watched.look(100_000, 9, first(1)), Some(WaitChange::Begins(at(100_000))));
+        assert_eq!(watched.end(60_000, 9, 1), Some(WaitChange::Ends(at(160_000))), "the next poll has found");
+        assert_eq!(watched.look(40_000, 9, first(1)), Some(WaitChange::Begins(at(200_000))));
+        assert_eq!(watched.look(30_000, 2, later(1)), None);
+        assert_eq!(watched.end(30_000, 2, 1), Some(WaitChange::Ends(at(260_000))));
+        // One that computes until the poll that finds has not waited, and one that sleeps waits for something else.
+        assert_eq!(watched.look(40_000, 9, first(1)), Some(WaitChange::Begins(at(300_000))));
+        assert_eq!(watched.end(60_000, 50_000, 1), Some(WaitChange::Ends(at(300_000))));
+        assert_eq!(watched.look(40_000, 9, first(1)), Some(WaitChange::Begins(at(400_000))));
         watched.blocked += 1;
-        assert_eq!(watched.look(40_000, 9, later(1)), None);
-        assert_eq!(watched.look(3, 3, later(1)), Some(WaitChange::Begins(at(240_000))));
+        assert_eq!(watched.look(40_000, 9, later(1)), Some(WaitChange::Ends(at(400_000))));
+        assert_eq!(watched.look(3, 3, later(1)), Some(WaitChange::Begins(at(440_000))));
         watched.blocked += 1;
-        assert_eq!(watched.end(40_000, 9, 1), Some(WaitChange::Ends(at(240_003))));
+        assert_eq!(watched.end(40_000, 9, 1), Some(WaitChange::Ends(at(440_003))));
     }
 
     #[test]

@@ -318,6 +318,27 @@ fn nobody_sleeps_through_a_packet() {
     });
 }
 
+/// Else the first would last until the second begins.
+#[test]
+fn the_end_of_a_wait_is_told_before_the_beginning_of_the_next_whenever_it_is_asked_for() {
+    let folder = Folder::new();
+    let stats = StatsConfig { dir: folder.path().to_owned(), ..StatsConfig::default() };
+    let mut link = ShmLink::new(ShmConfig { stats: Some(stats), ..folder.config(1) }).unwrap();
+    link.note_sleep(tidegate_link::now());
+    assert!(matches!(link.take_wait_change(), Some(WaitChange::Begins(_))));
+    link.busy();
+    let next = tidegate_link::now();
+    link.note_sleep(next);
+    assert!(matches!(link.take_wait_change(), Some(WaitChange::Ends(until)) if until <= next));
+    assert_eq!((link.take_wait_change(), link.take_wait_change()), (Some(WaitChange::Begins(next)), None));
+    // A wait that was not asked about while it lasted is not told at all.
+    link.busy();
+    assert!(matches!(link.take_wait_change(), Some(WaitChange::Ends(_))));
+    link.note_sleep(next);
+    link.busy();
+    assert_eq!(link.take_wait_change(), None);
+}
+
 /// Also where no poll in vain came before.
 #[test]
 fn an_application_that_sleeps_waits_until_something_comes() {

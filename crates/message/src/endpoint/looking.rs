@@ -53,8 +53,8 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The senders that posted receives and probes name.
-    fn awaited(&self) -> Vec<PeerId> {
-        let mut awaited = Vec::new();
+    fn awaited(&mut self) -> Vec<PeerId> {
+        let mut awaited = self.looks.take_room();
         let mut add = |pattern: &Pattern| {
             if let Source::From(Target::Peer(peer)) = pattern.from {
                 awaited.push(peer);

@@ -38,10 +38,11 @@ impl Active {
 
     /// Lets the endpoint know when the application begins to poll in vain, and when it ends to.
     fn note_wait(&mut self) {
-        match self.engine.link_mut().first().take_wait_change() {
-            Some(WaitChange::Begins(since)) => self.engine.begin_wait(since),
-            Some(WaitChange::Ends(until)) => self.engine.end_wait(until),
-            None => {}
+        while let Some(change) = self.engine.link_mut().first().take_wait_change() {
+            match change {
+                WaitChange::Begins(since) => self.engine.begin_wait(since),
+                WaitChange::Ends(until) => self.engine.end_wait(until),
+            }
         }
     }
 
