@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +83,21 @@ def test_a_late_rank_is_named_and_the_others_waited_as_long_as_they_say(name, ho
         (measured, time) = inside[rank]
         assert abs(waited[rank] - measured) <= far * time, (rank, waited[rank], measured, time)
     assert waited[1] <= 0.1 * inside[1][1], done.output
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["mpich", "openmpi", "impi"])
+def test_the_late_rank_is_named_beside_twenty_programs_that_compute(name, tmp_path):
+    """A rank gets its processor for a poll or two while it waits then, and gives it away after each."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(20)]
+    try:
+        for _ in range(3):
+            done = run(mpis.WHEELS[name](), 4, [WAITS, "late", "200", "6"], tmp_path)
+            assert done.verdict["headline"].startswith("rank 1 is late: all 3 others waited"), done.output
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def test_the_root_of_a_chain_is_blamed_and_not_the_next_in_it(tmp_path):
