@@ -43,7 +43,7 @@ class Slow:
 SLOW = [
     Slow("explore-flow", "flow/it", ("exhaustive::",)),
     Slow("explore-bulk", "bulk/it", ("exhaustive::",)),
-    Slow("explore-message", "message/it", ("explore::programs::", "explore::random_programs::")),
+    Slow("explore-message", "message/it", ("explore::programs::", "explore::random_programs::", "explore::few::")),
 ]
 QUICK = {"ofi/it": ("information::", "programs::messages_", "programs::receives_"), "link/it": ("shm::", "segments::", "services::", "paths::")}
 """What `--quick` leaves of programs that wait for minutes."""
