@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Time;
 pub use crate::workload::WORK_MOST;
-use crate::workload::{RecordedOperation, Trace};
+use crate::workload::{RecordedOperation, Trace, Unreceived};
 
 /// The longest text, 1 GiB: some 30 million operations, which take days to replay and ten times the memory.
 const TEXT_MOST: u64 = 1 << 30;
@@ -81,7 +81,7 @@ pub fn is_compressed(bytes: &[u8]) -> bool {
 /// Reads a trace.
 ///
 /// # Errors
-/// If it is none, or has longer work or messages than can be replayed.
+/// If it is none, has longer work or messages than can be replayed, or a message that no rank receives.
 pub fn parse(text: &str) -> Result<Trace, String> {
     let trace = Trace::parse(text).map_err(|error| error.to_string())?;
     let work = work(&trace);
@@ -92,7 +92,16 @@ pub fn parse(text: &str) -> Result<Trace, String> {
             days(WORK_MOST.into())
         ));
     }
-    Ok(trace)
+    match trace.unreceived() {
+        Some(Unreceived { line, from, to, sent, received }) => {
+            let noun = if sent == 1 { "message" } else { "messages" };
+            Err(format!(
+                "line {line}: rank {from} sends {sent} {noun} to rank {to}, which has {received} receives for them: each \
+                 message of a trace needs its receive"
+            ))
+        }
+        None => Ok(trace),
+    }
 }
 
 /// How long all ranks compute together, in nanoseconds.
@@ -129,6 +138,12 @@ mod tests {
         let why = refusal("calc 1", "a: calc 99999999999999999999999").expect("it is too long");
         assert!(why.starts_with("line 6, column 9: a calc of "), "{why}");
         assert_eq!(refusal(&format!("calc {WORK_MOST}"), "calc 0 // calc 18446744073709551615"), None);
+    }
+
+    #[test]
+    fn a_message_that_no_rank_receives_is_refused_with_its_line() {
+        let why = refusal("send 8b to 1\nsend 8b to 1", "recv 8b from 0").expect("one too many");
+        assert!(why.starts_with("line 4: rank 0 sends 2 messages to rank 1, which has 1 receives for them"), "{why}");
     }
 
     #[test]
