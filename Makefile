@@ -161,7 +161,8 @@ MODULEFILE := share/modulefiles/tidegate/$(VERSION)
 PLACE = '$(DESTDIR)$(PREFIX)'
 IN_SED = $(subst |,\|,$(subst &,\&,$(subst \,\\,$(PREFIX))))
 
-# The module file and the service name the prefix, so a relative one would lead nowhere. Packages have an empty one.
+# The module file and the service name the prefix, so a relative one would lead nowhere. Packages that lie anywhere have an
+# empty one; docs/monitor.md says how to name theirs to the service.
 .PHONY: check-prefix
 check-prefix:
 	@case '$(PREFIX)' in "") ;; *"'"*) echo "PREFIX has a quote in it" >&2; exit 2 ;; /*) ;; *) echo "PREFIX has to begin with /: $(PREFIX)" >&2; exit 2 ;; esac
@@ -174,7 +175,7 @@ install-files: check-prefix
 	install -D -m 644 -t $(PLACE)/share/tidegate/bulk $(BULK_SOURCES)
 	install -D -m 644 -t $(PLACE)/share/tidegate/examples examples/random_traffic.c tests/programs/holdup.c
 	install -D -m 644 -t $(PLACE)/share/tidegate/monitoring $(MONITORING)
-	sed -i 's|/usr/local/|$(IN_SED)/|' $(PLACE)/share/tidegate/monitoring/tidegate-export.service
+	$(if $(PREFIX),sed -i 's|/usr/local/|$(IN_SED)/|' $(PLACE)/share/tidegate/monitoring/tidegate-export.service)
 	@for page in $(MAN); do \
 		install -D -m 644 $$page $(PLACE)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
