@@ -43,10 +43,29 @@ LIMIT = 1200
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.MULTILINE)
 FILTERED = re.compile(r"; (\d+) filtered out")
 FAILED = re.compile(r"^test (\S+) \.\.\. FAILED$", re.MULTILINE)
-INTERLEAVINGS = "it tries millions of interleavings, which is hours under qemu"
-NOT_EMULATED: dict[str, dict[str, str]] = {
+LIBRARY_ALONE = ["link", "sim"]
+"""Crates of which only the tests within the library are run: others start this program once more, or simulate for long."""
+INTERLEAVINGS = "it tries millions of interleavings, which takes hours under qemu"
+MEMORY = "qemu has no process_vm_readv"
+FORKS = "under qemu a forked child keeps memory that the kernel was to clear (MADV_WIPEONFORK)"
+LIMITS = "it lowers limits of a process, which qemu's own memory and files then exceed"
+NOT_EMULATED = {
     "flow": {"exhaustive::": INTERLEAVINGS},
     "message": {"explore::": INTERLEAVINGS},
+    "link": {
+        "process::tests::each_generation_has_a_number_that_no_ancestor_has_had": FORKS,
+        "shm::bulk::tests::a_forked_childs_copy_is_not_our_memory": FORKS,
+        "shm::bulk::tests::a_process_that_ends_or_executes_another_program_is_out_of_reach": MEMORY,
+        "shm::bulk::tests::addresses_that_are_not_there_are_faults_of_those_who_named_them": MEMORY,
+        "shm::bulk::tests::another_address_space_is_never_the_peers": MEMORY,
+        "shm::bulk::tests::more_pieces_than_a_call_takes_cut_differently_on_both_sides": MEMORY,
+        "shm::fork::tests::a_child_is_known_however_it_was_made": FORKS,
+        "shm::lock_file::tests::a_child_that_has_a_copy_neither_keeps_the_locks_nor_releases_them": FORKS,
+        "shm::sibling::tests::a_process_reads_its_own_word_and_no_other": MEMORY,
+        "shm::tests::the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead": FORKS,
+        "shm::tests::who_lacks_": LIMITS,
+        "shm::withdrawing::": MEMORY,
+    },
 }
 """Tests, by crate and a part of their names, that are left out, and why."""
 PAGES = {"4 KiB": [], "64 KiB": ["-p", "65536"]}
@@ -123,7 +142,7 @@ def test(crate: str) -> bool:
     seen = environment(DIST / "tools", DIST)
     seen |= {f"CARGO_TARGET_{MACHINE.triple.upper().replace('-', '_')}_RUNNER": " ".join(QEMU), "RUST_TEST_THREADS": "2"}
     command = [DIST / "tools" / "bin" / "cargo-zigbuild", "test", "--locked", "--no-fail-fast", "--target", f"{MACHINE.triple}.{GLIBC}",
-               "-p", f"tidegate-{crate}", "--lib", "--tests"]
+               "-p", f"tidegate-{crate}", "--lib", *([] if crate in LIBRARY_ALONE else ["--tests"])]
     log = DIST / f"aarch64-{crate}.txt"
     log.unlink(missing_ok=True)
     # The limit is for the tests, not for the compiler.
