@@ -26,7 +26,7 @@ BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_b
 # What administrators use with `tidegate export`.
 MONITORING := $(addprefix packaging/monitoring/,grafana-dashboard.json prometheus-rules.yml tidegate-export.service)
 
-.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents install-licences uninstall dist dist-check aarch64 clean help
+.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents install-licences uninstall dist dist-check emulated clean help
 .DEFAULT_GOAL := build
 
 # Compiled before a commit, sources say "-dirty" until they change (crates/ofi/commit.rs); here they are compiled once more instead.
@@ -217,7 +217,7 @@ dist: ## build the packages into build/dist: a wheel, a .deb, a tar that works a
 dist-check: dist ## as root: install each package on fresh systems without compilers, and run jobs there
 	@$(PYTHON) scripts/try_packages.py
 
-aarch64: mpi ## on x86-64: the packages for aarch64, and tests of crates and MPI jobs over them under qemu: half an hour (docs/aarch64.md)
+emulated: mpi ## on x86-64: the packages for aarch64, and tests of crates and MPI jobs over them under qemu: half an hour (docs/aarch64.md)
 	@$(PYTHON) scripts/try_aarch64.py
 
 clean: ## remove what was built; the MPIs in .mpi/ stay (rm -r .mpi removes them)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the packages for aarch64 on x86-64, and runs the command, unit tests of the crates and MPI programs under qemu (`make aarch64`).
+"""Builds the packages for aarch64 on x86-64, and runs the command, unit tests of the crates and MPI programs under qemu (`make emulated`).
 
 MPI programs are compiled by Zig against MPICH's wheel for aarch64, in the version that the other tests use. Launcher and report are
 those of this machine and of the packed tar: `tidegate run mpiexec -n 3 qemu-aarch64-static ./program`, with all but mpiexec under qemu.
