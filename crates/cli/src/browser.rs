@@ -62,7 +62,7 @@ fn of_browser(words: &str, file: &Path) -> Option<Vec<OsString>> {
     (command.len() > 1).then_some(command)
 }
 
-/// A word with the file in each place for the address, such as `file://%s`.
+/// A word with the file in each place for the address, such as `--url=%s`.
 fn filled(word: &str, file: &Path) -> OsString {
     let parts: Vec<&[u8]> = word.split(PLACE).map(str::as_bytes).collect();
     OsString::from_vec(parts.join(file.as_os_str().as_bytes()))
@@ -121,7 +121,7 @@ mod tests {
         );
         assert_eq!(of(&[("WAYLAND_DISPLAY", "wayland-0")]), ["xdg-open /a b.html"]);
         assert!(of(&[]).is_empty() && of(&[("BROWSER", "::")]).is_empty());
-        assert_eq!(of(&[("BROWSER", "see file://%s#top")]), ["see file:///a b.html#top"]);
+        assert_eq!(of(&[("BROWSER", "see --url=%s#top")]), ["see --url=/a b.html#top"]);
         assert!(of(&[("BROWSER", "%s")]).is_empty(), "that names no program");
     }
 

@@ -178,7 +178,7 @@ mod tests {
         let said = check_text("FI_TIDEGATE_RX_MEMORY=1", "").unwrap_err();
         assert!(said.contains("--rx-memory=1 is too small: with 1 peer") && said.ends_with("needs more"), "{said}");
         // Enough for one peer: whether it is for those that the job has, only the provider knows.
-        assert_eq!(check_text("FI_TIDEGATE_RX_MEMORY=64k", ""), Ok(()));
+        assert_eq!(check_text("FI_TIDEGATE_RX_MEMORY=256k", ""), Ok(()));
     }
 
     #[test]
