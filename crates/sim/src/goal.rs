@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Time;
 pub use crate::workload::WORK_MOST;
-use crate::workload::{RecordedOperation, Trace, Unreceived};
+use crate::workload::{RecordedOperation, Trace, check_messages};
 
 /// The longest text, 1 GiB: some 30 million operations, which take days to replay and ten times the memory.
 const TEXT_MOST: u64 = 1 << 30;
@@ -81,7 +81,8 @@ pub fn is_compressed(bytes: &[u8]) -> bool {
 /// Reads a trace.
 ///
 /// # Errors
-/// If it is none, has longer work or messages than can be replayed, or a message that no rank receives.
+/// If it is none, has longer work or messages than can be replayed, or messages that wait for ever or are cut
+/// off.
 pub fn parse(text: &str) -> Result<Trace, String> {
     let trace = Trace::parse(text).map_err(|error| error.to_string())?;
     let work = work(&trace);
@@ -92,16 +93,8 @@ pub fn parse(text: &str) -> Result<Trace, String> {
             days(WORK_MOST.into())
         ));
     }
-    match trace.unreceived() {
-        Some(Unreceived { line, from, to, sent, received }) => {
-            let noun = if sent == 1 { "message" } else { "messages" };
-            Err(format!(
-                "line {line}: rank {from} sends {sent} {noun} to rank {to}, which has {received} receives for them: each \
-                 message of a trace needs its receive"
-            ))
-        }
-        None => Ok(trace),
-    }
+    check_messages(&trace)?;
+    Ok(trace)
 }
 
 /// How long all ranks compute together, in nanoseconds.
@@ -141,9 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_no_rank_receives_is_refused_with_its_line() {
+    fn a_message_that_no_receive_accepts_or_has_room_for_is_refused_with_its_line() {
         let why = refusal("send 8b to 1\nsend 8b to 1", "recv 8b from 0").expect("one too many");
-        assert!(why.starts_with("line 4: rank 0 sends 2 messages to rank 1, which has 1 receives for them"), "{why}");
+        assert!(why.starts_with("line 4: rank 0 sends 2 messages to rank 1 with tag 0, which receives 1"), "{why}");
+        let why = refusal("send 9b to 1", "recv 8b from 0").expect("one too short");
+        assert!(why.starts_with("line 6: ") && why.contains("a message of 9 bytes meets a receive of 8"), "{why}");
     }
 
     #[test]

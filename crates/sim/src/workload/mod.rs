@@ -22,7 +22,8 @@ mod recording;
 mod traffic;
 
 pub use communicator::Communicator;
-pub use goal::{HALO, Trace, TraceError, TraceOperation, Unreceived, WORK_MOST};
+pub(crate) use goal::check_messages;
+pub use goal::{HALO, Trace, TraceError, TraceOperation, WORK_MOST};
 pub use neighbours::Neighbours;
 pub use operation::{Benchmark, Mixed, Operation};
 pub use phases::{Phase, Phases};

@@ -24,12 +24,12 @@
 //! * `graph.rs`: the operations of a rank, and what each of them waits for;
 //! * `tokens.rs`: a text in words, each with its line and column;
 //! * `reading.rs`: the grammar;
-//! * `unreceived.rs`: messages that no rank receives.
+//! * `pairs.rs`: messages that no receive accepts or has room for.
 
 mod graph;
+mod pairs;
 mod reading;
 mod tokens;
-mod unreceived;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,9 +38,9 @@ use super::RecordedOperation;
 use crate::task::{Request, Sender, TagFilter, Task};
 
 use graph::{Operation, release};
+pub use pairs::check_messages;
 pub use reading::WORK_MOST;
 pub use tokens::TraceError;
-pub use unreceived::Unreceived;
 
 /// A bundled trace, of our own making: 16 ranks, a 4×4 halo exchange with long and short edges, and a reduction after
 /// each of five steps.
