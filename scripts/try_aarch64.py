@@ -38,7 +38,7 @@ TOOLS = [("qemu-aarch64-static", "qemu-user-static"), ("/usr/aarch64-linux-gnu/l
 COMPILER = DIST / "debian-rust"
 PACKAGES = ["rustc-web:amd64", "libstd-rust-web-dev:amd64", "libstd-rust-web-dev:arm64", "libllvm22:amd64"]
 """What Debian's compiler consists of, besides the library that is named after its version."""
-LIMIT = 1200
+LIMIT = 3600
 """Seconds that the tests of a crate, or an MPI program, may take."""
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.MULTILINE)
 FILTERED = re.compile(r"; (\d+) filtered out")
