@@ -107,7 +107,7 @@ def test_completions_licences_and_the_book_are_installed(installed):
     assert (share / "man/man1/tidegate.1").is_file()
 
 
-@pytest.mark.parametrize("prefix", ["/usr/local", "/opt/tidegate/0.1.0"])
+@pytest.mark.parametrize("prefix", ["/usr/local", "/opt/tidegate/0.2.0"])
 def test_uninstall_leaves_nothing(tmp_path, prefix):
     other = tmp_path / prefix.lstrip("/") / "share/modulefiles/other"
     other.parent.mkdir(parents=True)
