@@ -26,7 +26,7 @@ BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_b
 # What administrators use with `tidegate export`.
 MONITORING := $(addprefix packaging/monitoring/,grafana-dashboard.json prometheus-rules.yml tidegate-export.service)
 
-.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents install-licences uninstall dist dist-check clean help
+.PHONY: build papers papers-test bulk mpi optional demo book bench test test-full quick check shape unit loom miri repeat provider command system install install-files install-documents install-licences uninstall dist dist-check emulated clean help
 .DEFAULT_GOAL := build
 
 # Compiled before a commit, sources say "-dirty" until they change (crates/ofi/commit.rs); here they are compiled once more instead.
@@ -161,7 +161,8 @@ MODULEFILE := share/modulefiles/tidegate/$(VERSION)
 PLACE = '$(DESTDIR)$(PREFIX)'
 IN_SED = $(subst |,\|,$(subst &,\&,$(subst \,\\,$(PREFIX))))
 
-# The module file and the service name the prefix, so a relative one would lead nowhere. Packages have an empty one.
+# The module file and the service name the prefix, so a relative one would lead nowhere. Packages that lie anywhere have an
+# empty one; docs/monitor.md says how to name theirs to the service.
 .PHONY: check-prefix
 check-prefix:
 	@case '$(PREFIX)' in "") ;; *"'"*) echo "PREFIX has a quote in it" >&2; exit 2 ;; /*) ;; *) echo "PREFIX has to begin with /: $(PREFIX)" >&2; exit 2 ;; esac
@@ -174,7 +175,7 @@ install-files: check-prefix
 	install -D -m 644 -t $(PLACE)/share/tidegate/bulk $(BULK_SOURCES)
 	install -D -m 644 -t $(PLACE)/share/tidegate/examples examples/random_traffic.c tests/programs/holdup.c
 	install -D -m 644 -t $(PLACE)/share/tidegate/monitoring $(MONITORING)
-	sed -i 's|/usr/local/|$(IN_SED)/|' $(PLACE)/share/tidegate/monitoring/tidegate-export.service
+	$(if $(PREFIX),sed -i 's|/usr/local/|$(IN_SED)/|' $(PLACE)/share/tidegate/monitoring/tidegate-export.service)
 	@for page in $(MAN); do \
 		install -D -m 644 $$page $(PLACE)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
@@ -215,6 +216,9 @@ dist: ## build the packages into build/dist: a wheel, a .deb, a tar that works a
 
 dist-check: dist ## as root: install each package on fresh systems without compilers, and run jobs there
 	@$(PYTHON) scripts/try_packages.py
+
+emulated: mpi ## on x86-64: the packages for aarch64, and tests of crates and MPI jobs over them under qemu: half an hour (docs/aarch64.md)
+	@$(PYTHON) scripts/try_aarch64.py
 
 clean: ## remove what was built; the MPIs in .mpi/ stay (rm -r .mpi removes them)
 	$(CARGO) clean

@@ -144,7 +144,7 @@ def try_tar(system: FreshSystem, package: Path) -> None:
         system.run("mkdir", "-p", place)
         system.run("tar", "-xzf", f"/opt/{package.name}", "-C", place)
         tidegate = f"{place}/{package.name.removesuffix('.tar.gz')}/bin/tidegate"
-        expect(system.run(tidegate, "--version").startswith(f"tidegate {version()}\n"), "another version")
+        expect(system.run(tidegate, "--version").startswith(f"tidegate {version()} (commit "), "another version")
         system.job(tidegate)
 
 

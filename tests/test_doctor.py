@@ -101,7 +101,9 @@ def test_files_of_dead_jobs_are_found_and_removed():
     """In a /dev/shm of its own: other jobs have theirs in the machine's."""
     script = f"""
         mount -t tmpfs none /dev/shm; cd /dev/shm
-        touch -d '2 hours ago' mpich_shm_left mpich_shm_kept mine
+        mkdir -m 700 tidegate-run-killed
+        echo > tidegate-run-killed/4194305-0.counters
+        touch -d '2 hours ago' mpich_shm_left mpich_shm_kept mine tidegate-run-killed
         exec 3<mpich_shm_kept
         {TIDEGATE} doctor --no-job | grep -A 1 'left files' || echo unseen
         {TIDEGATE} doctor --clean; ls"""

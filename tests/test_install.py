@@ -87,6 +87,15 @@ def test_a_module_file_that_was_moved_finds_its_own_place(tmp_path):
     assert settings_of_module(file)["FI_PROVIDER_PATH"] == f"{moved}/lib/tidegate"
 
 
+def test_the_service_names_the_command_where_it_is_installed_or_by_the_command_of_the_page(installed, tmp_path):
+    service, begins = "share/tidegate/monitoring/tidegate-export.service", "\nExecStart={}/bin/tidegate export --every 15s "
+    assert begins.format(installed) in (installed / service).read_text()
+    make_in(tmp_path, "", "install-files")
+    (line,) = [line for line in (ROOT / "docs/monitor.md").read_text().splitlines() if line.startswith("sed ") and "ExecStart" in line]
+    named = subprocess.run(["sh", "-c", line.partition(" > ")[0]], env={"PATH": os.environ["PATH"], "prefix": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert begins.format(tmp_path) in named.stdout
+
+
 def test_completions_licences_and_the_book_are_installed(installed):
     share = installed / "share"
     assert "complete -F _tidegate" in (share / "bash-completion/completions/tidegate").read_text()
@@ -98,7 +107,7 @@ def test_completions_licences_and_the_book_are_installed(installed):
     assert (share / "man/man1/tidegate.1").is_file()
 
 
-@pytest.mark.parametrize("prefix", ["/usr/local", "/opt/tidegate/0.1.0"])
+@pytest.mark.parametrize("prefix", ["/usr/local", "/opt/tidegate/0.2.0"])
 def test_uninstall_leaves_nothing(tmp_path, prefix):
     other = tmp_path / prefix.lstrip("/") / "share/modulefiles/other"
     other.parent.mkdir(parents=True)

@@ -59,6 +59,11 @@ def test_the_changelog_begins_with_the_version():
     assert headings[0] == VERSION
 
 
+def test_the_lock_of_the_fuzz_targets_has_this_version():
+    crates = tomllib.loads((ROOT / "fuzz" / "Cargo.lock").read_text())["package"]
+    assert {crate["version"] for crate in crates if crate["name"].startswith("tidegate-") and crate["name"] != "tidegate-fuzz"} == {VERSION}
+
+
 def test_the_citation_is_of_this_version_and_its_licences():
     """Its format was checked once by `cffconvert --validate`."""
     text = (ROOT / "CITATION.cff").read_text()

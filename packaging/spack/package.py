@@ -7,7 +7,7 @@
 #     repo=build/spack_repo/mine
 #     mkdir -p $repo/packages/tidegate && cp packaging/spack/package.py $repo/packages/tidegate/
 #     printf 'repo:\n  namespace: mine\n  api: v2.0\n' > $repo/repo.yaml
-#     spack repo add $repo && spack dev-build --source-path "$PWD" tidegate@0.1.0
+#     spack repo add $repo && spack dev-build --source-path "$PWD" tidegate@0.2.0
 
 from spack_repo.builtin.build_systems.generic import Package
 
@@ -20,7 +20,7 @@ class Tidegate(Package):
 
     license("MIT OR Apache-2.0")
 
-    version("0.1.0")
+    version("0.2.0")
 
     depends_on("c", type="build")
     depends_on("rust@1.88:", type="build")

@@ -2,10 +2,13 @@
 //!
 //! `BROWSER` names programs as it does for `xdg-open`, Python and others: several with colons between, `%s` for the
 //! address. Without it, `xdg-open` asks the desktop. Where there is neither a desktop nor a `BROWSER`, none is started:
-//! `xdg-open` would start one for the terminal, in the middle of a batch job.
+//! `xdg-open` would start one for the terminal, in the middle of a batch job. A browser for the terminal that `BROWSER`
+//! names has the terminal until it ends; without a terminal it is not started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::{IsTerminal, stdin, stdout};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -14,6 +17,10 @@ use std::time::{Duration, Instant};
 /// A program that ends within this time has handed the file on, or failed; one that still runs is the browser itself.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
+/// Where `BROWSER` wants the address.
+const PLACE: &str = "%s";
+/// Browsers that show pages in the terminal.
+const FOR_TERMINAL: [&str; 7] = ["w3m", "lynx", "links", "links2", "elinks", "browsh", "www-browser"];
 
 /// Shows the file.
 ///
@@ -47,21 +54,36 @@ fn commands(file: &Path, environment: &dyn Fn(&str) -> Option<OsString>) -> Vec<
 
 /// One of the programs of `BROWSER`, with its words.
 fn of_browser(words: &str, file: &Path) -> Option<Vec<OsString>> {
-    let mut has_place = false;
-    let mut command: Vec<OsString> = Vec::new();
-    for word in words.split_whitespace() {
-        has_place |= word == "%s";
-        command.push(if word == "%s" { file.as_os_str().to_owned() } else { OsStr::new(word).to_owned() });
-    }
-    if !has_place {
+    let mut command: Vec<OsString> = words.split_whitespace().map(|word| filled(word, file)).collect();
+    if !words.contains(PLACE) {
         command.push(file.as_os_str().to_owned());
     }
+    // A place for the address alone names no program.
     (command.len() > 1).then_some(command)
+}
+
+/// A word with the file in each place for the address, such as `--url=%s`.
+fn filled(word: &str, file: &Path) -> OsString {
+    let parts: Vec<&[u8]> = word.split(PLACE).map(str::as_bytes).collect();
+    OsString::from_vec(parts.join(file.as_os_str().as_bytes()))
+}
+
+/// Whether a browser shows pages in the terminal.
+fn is_for_terminal(program: &OsStr) -> bool {
+    Path::new(program).file_name().and_then(OsStr::to_str).is_some_and(|name| FOR_TERMINAL.contains(&name))
 }
 
 fn start(words: &[OsString]) -> Result<(), String> {
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(&words[1..]);
+    if is_for_terminal(&words[0]) {
+        if !(stdin().is_terminal() && stdout().is_terminal()) {
+            return Err("needs a terminal".to_owned());
+        }
+        let status = command.status().map_err(|error| format!("cannot be started: {error}"))?;
+        return if status.success() { Ok(()) } else { Err(format!("failed ({status})")) };
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
     wait_shortly(child)
 }
@@ -99,6 +121,14 @@ mod tests {
         );
         assert_eq!(of(&[("WAYLAND_DISPLAY", "wayland-0")]), ["xdg-open /a b.html"]);
         assert!(of(&[]).is_empty() && of(&[("BROWSER", "::")]).is_empty());
+        assert_eq!(of(&[("BROWSER", "see --url=%s#top")]), ["see --url=/a b.html#top"]);
+        assert!(of(&[("BROWSER", "%s")]).is_empty(), "that names no program");
+    }
+
+    #[test]
+    fn a_browser_for_the_terminal_is_known_by_its_name() {
+        assert!(is_for_terminal(OsStr::new("w3m")) && is_for_terminal(OsStr::new("/usr/bin/lynx")));
+        assert!(!is_for_terminal(OsStr::new("firefox")) && !is_for_terminal(OsStr::new("/w3m/..")));
     }
 
     #[test]

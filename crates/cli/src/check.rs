@@ -28,16 +28,15 @@ pub fn check(
         parameters.iter().any(|(given, _)| *given == name) || environment(name).is_none_or(|value| value.is_empty())
     };
     let refuse = |text: String| Failure::usage(with_options(&text, is_option));
-    let settings = Settings::parse(value_of).map_err(|refusal| refuse(refusal.to_string()))?;
-    match (settings.receive_memory, settings.peers) {
-        (Some(bytes), Some(_)) => {
-            let for_all =
-                |flow: &Config| Endpoint::<ShmLink>::receive_memory_for_all(&of_flow(flow.clone(), bytes)).unwrap_or(0);
-            check_receive_memory(settings.flow(1, for_all).0, bytes).map_err(refuse)
-        }
-        // What is too small depends on the number of peers, which only the provider knows.
-        _ => Ok(()),
-    }
+    let mut settings = Settings::parse(value_of).map_err(|refusal| refuse(refusal.to_string()))?;
+    let Some(bytes) = settings.receive_memory else { return Ok(()) };
+    // Unless the user said how many peers a rank has, only the provider knows. A bound too small for one is so for all.
+    let are_known = settings.peers.is_some();
+    settings.peers = settings.peers.or(Some(1));
+    let for_all =
+        |flow: &Config| Endpoint::<ShmLink>::receive_memory_for_all(&of_flow(flow.clone(), bytes)).unwrap_or(0);
+    check_receive_memory(settings.flow(1, for_all).0, bytes)
+        .map_err(|text| refuse(if are_known { text } else { format!("{text}; each further peer needs more") }))
 }
 
 /// Bytes that one rank takes in `/dev/shm` at most, where the job has this number of ranks on one host. `None`: the
@@ -175,8 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn receive_memory_for_a_number_of_peers_unknown_is_left_to_the_provider() {
-        assert_eq!(check_text("FI_TIDEGATE_RX_MEMORY=1", ""), Ok(()));
+    fn receive_memory_that_is_too_small_for_any_number_of_peers_is_refused() {
+        let said = check_text("FI_TIDEGATE_RX_MEMORY=1", "").unwrap_err();
+        assert!(said.contains("--rx-memory=1 is too small: with 1 peer") && said.ends_with("needs more"), "{said}");
+        // Enough for one peer: whether it is for those that the job has, only the provider knows.
+        assert_eq!(check_text("FI_TIDEGATE_RX_MEMORY=256k", ""), Ok(()));
     }
 
     #[test]

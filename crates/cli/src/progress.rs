@@ -1,6 +1,7 @@
 //! How runs get on: a bar on standard error where that is a terminal, else a line now and then.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,15 +16,23 @@ pub enum Source {
     Kept,
 }
 
-/// Where there is no terminal, how often a line says how runs get on.
+/// Where there is no terminal, when the first line says how runs get on, and how often one does from then on.
+const FIRST_LINE: Duration = Duration::from_secs(60);
 const LINE_EVERY: Duration = Duration::from_secs(300);
 
 /// Counts runs, and says how long the others will take.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
+    shared: Arc<Shared>,
+}
+
+/// The part that the thread which prints lines sees.
+#[derive(Debug)]
+struct Shared {
     name: String,
     state: Mutex<State>,
+    cleared: Condvar,
 }
 
 #[derive(Debug)]
@@ -34,7 +43,7 @@ struct State {
     run: String,
     remaining: Option<Duration>,
     begun: Instant,
-    last_line: Instant,
+    is_cleared: bool,
 }
 
 impl Bar {
@@ -45,10 +54,22 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}") {
             bar.set_style(style);
         }
-        let now = Instant::now();
-        let state =
-            State { expected: 0, ended: 0, kept: 0, run: String::new(), remaining: None, begun: now, last_line: now };
-        Bar { bar, name: name.to_owned(), state: Mutex::new(state) }
+        let state = State {
+            expected: 0,
+            ended: 0,
+            kept: 0,
+            run: String::new(),
+            remaining: None,
+            begun: Instant::now(),
+            is_cleared: false,
+        };
+        let shared = Arc::new(Shared { name: name.to_owned(), state: Mutex::new(state), cleared: Condvar::new() });
+        if bar.is_hidden() {
+            let shared = Arc::clone(&shared);
+            // Without the thread there are no lines, and the runs are done all the same.
+            let _ = thread::Builder::new().spawn(move || shared.print_lines(FIRST_LINE, LINE_EVERY, print_line));
+        }
+        Bar { bar, shared }
     }
 
     /// That many more runs will follow.
@@ -73,11 +94,13 @@ impl Bar {
     /// Takes the bar away.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
+        self.shared.lock().is_cleared = true;
+        self.shared.cleared.notify_all();
     }
 
     /// How many runs were done, and how many had been kept.
     pub fn counts(&self) -> (usize, usize) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.shared.lock();
         (state.ended - state.kept, state.kept)
     }
 
@@ -92,15 +115,38 @@ impl Bar {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.lock();
         change(&mut state);
         self.bar.set_length(state.expected as u64);
         self.bar.set_position(state.ended as u64);
         self.bar.set_message(state.message());
-        let is_due = self.bar.is_hidden() && state.last_line.elapsed() >= LINE_EVERY;
-        if is_due && state.ended < state.expected {
-            state.last_line = Instant::now();
-            print_line(&format!("{}: {}", self.name, state.message()));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prints a line now and then as long as runs are left, also while none of them ends.
+    fn print_lines(&self, first: Duration, every: Duration, print: impl Fn(&str)) {
+        let (mut state, mut pause) = (self.lock(), first);
+        loop {
+            let waiting = self.cleared.wait_timeout_while(state, pause, |state| !state.is_cleared);
+            state = waiting.unwrap_or_else(PoisonError::into_inner).0;
+            if state.is_cleared {
+                return;
+            }
+            if state.ended < state.expected {
+                pause = every;
+                print(&format!("{}, after {}: {}", self.name, duration(state.begun.elapsed()), state.message()));
+            }
         }
     }
 }
@@ -145,8 +191,27 @@ mod tests {
         bar.finish("one", Source::Kept);
         bar.finish("two", Source::Done);
         bar.remaining(Some(Duration::from_secs(7810)));
-        let message = bar.state.lock().unwrap().message();
+        let message = bar.shared.lock().message();
         assert_eq!(message, "2 runs done (1 kept from before), 10 left, about 2 h 10 min to go; last: two");
         assert_eq!([40, 91, 3600].map(|seconds| duration(Duration::from_secs(seconds))), ["40 s", "2 min", "60 min"]);
+    }
+
+    #[test]
+    fn where_there_is_no_terminal_lines_come_also_while_no_run_ends() {
+        let bar = Bar::new("sim");
+        bar.expect(2);
+        let (shared, (told, hear)) = (Arc::clone(&bar.shared), std::sync::mpsc::channel());
+        let every = Duration::from_millis(1);
+        let printing = thread::spawn(move || {
+            shared.print_lines(every, every, |line| {
+                let _ = told.send(line.to_owned());
+            });
+        });
+        for _ in 0..2 {
+            let line = hear.recv().unwrap();
+            assert!(line.starts_with("sim, after ") && line.ends_with(" s: 0 runs done, 2 left"), "{line}");
+        }
+        bar.clear();
+        printing.join().expect("it ends with the bar");
     }
 }

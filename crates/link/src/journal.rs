@@ -6,7 +6,7 @@
 //! what records are made of have the byte order of this machine, as the other files here.
 
 use crate::files::{create_numbered, open_left};
-use crate::shm::memory_map::{self, Access, Mapping};
+use crate::shm::memory_map::{self, Access, Mapping, PAGE_MOST};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Marks a journal; the last byte is the version of the layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"TIDEJNL\x01");
 /// Bytes in front of what is appended, a page.
-const HEAD_BYTES: usize = 4096;
+const HEAD_BYTES: usize = PAGE_MOST;
 /// Bytes that are mapped at a time.
 const PART_BYTES: usize = 1 << 20;
 /// Words of the page that belong to the caller.
@@ -227,7 +227,7 @@ mod tests {
         let mut journal = Journal::create(&folder, ".x", 1000, &[5]).unwrap();
         journal.append(&[1; 60]).unwrap();
         let whole = fs::read(&path).unwrap();
-        for length in 8..HEAD_BYTES + 60 {
+        for length in (8..HEAD_BYTES).step_by(HEAD_BYTES / 4096).chain(HEAD_BYTES..HEAD_BYTES + 60) {
             fs::write(&path, &whole[..length]).unwrap();
             match Left::read(&path) {
                 Ok(left) => {

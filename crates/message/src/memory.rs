@@ -97,8 +97,9 @@ impl EndpointError {
                     }
                     Some(field) => format!("fewer posted buffers ({})", (names.buffers)(*field)),
                 };
+                let noun = if *peers == 1 { "peer" } else { "peers" };
                 format!(
-                    "{receive_memory}={bytes} is too small: with {peers} peers ({of_peers}) at least {least} bytes are needed; \
+                    "{receive_memory}={bytes} is too small: with {peers} {noun} ({of_peers}) at least {least} bytes are needed; \
                      {remedy} need less"
                 )
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Time;
 pub use crate::workload::WORK_MOST;
-use crate::workload::{RecordedOperation, Trace};
+use crate::workload::{RecordedOperation, Trace, check_messages};
 
 /// The longest text, 1 GiB: some 30 million operations, which take days to replay and ten times the memory.
 const TEXT_MOST: u64 = 1 << 30;
@@ -81,7 +81,8 @@ pub fn is_compressed(bytes: &[u8]) -> bool {
 /// Reads a trace.
 ///
 /// # Errors
-/// If it is none, or has longer work or messages than can be replayed.
+/// If it is none, has longer work or messages than can be replayed, or messages that wait for ever or are cut
+/// off.
 pub fn parse(text: &str) -> Result<Trace, String> {
     let trace = Trace::parse(text).map_err(|error| error.to_string())?;
     let work = work(&trace);
@@ -92,6 +93,7 @@ pub fn parse(text: &str) -> Result<Trace, String> {
             days(WORK_MOST.into())
         ));
     }
+    check_messages(&trace)?;
     Ok(trace)
 }
 
@@ -129,6 +131,14 @@ mod tests {
         let why = refusal("calc 1", "a: calc 99999999999999999999999").expect("it is too long");
         assert!(why.starts_with("line 6, column 9: a calc of "), "{why}");
         assert_eq!(refusal(&format!("calc {WORK_MOST}"), "calc 0 // calc 18446744073709551615"), None);
+    }
+
+    #[test]
+    fn a_message_that_no_receive_accepts_or_has_room_for_is_refused_with_its_line() {
+        let why = refusal("send 8b to 1\nsend 8b to 1", "recv 8b from 0").expect("one too many");
+        assert!(why.starts_with("line 4: rank 0 sends 2 messages to rank 1 with tag 0, which receives 1"), "{why}");
+        let why = refusal("send 9b to 1", "recv 8b from 0").expect("one too short");
+        assert!(why.starts_with("line 6: ") && why.contains("a message of 9 bytes meets a receive of 8"), "{why}");
     }
 
     #[test]

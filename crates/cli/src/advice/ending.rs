@@ -4,6 +4,7 @@ use tidegate_message::Counter;
 
 use super::{Point, count, names, of_job, of_process, time};
 use crate::culprit::LASTED_AT_THE_END;
+use crate::recording::folder::LAST_FILE;
 use crate::recording::rows::{OpenKind, UNTAGGED};
 use crate::recording::view::{Open, View};
 
@@ -52,12 +53,26 @@ pub fn incomplete(run: &View) -> Option<Point> {
         None => format!("The recording goes on, or was cut off: what follows is of the first {covered}."),
         Some(end) => {
             let damaged = run.is_torn.then_some("its samples are damaged");
-            let why = end.stopped.as_deref().or(damaged)?;
+            let Some(why) = end.stopped.as_deref().or(damaged) else { return without_last(run) };
             format!("The recording is not complete ({why}): what follows is of the first {covered}.")
         }
     };
     let headline = format!("only the first {covered} of the run were recorded");
     Some(Point { id: INCOMPLETE, headline, text, options: Vec::new(), evidence: Vec::new() })
+}
+
+/// The recording has lost the file that says who waited for whom.
+fn without_last(run: &View) -> Option<Point> {
+    run.lacks_last.then(|| Point {
+        id: INCOMPLETE,
+        headline: format!("{LAST_FILE} of the recording is missing"),
+        text: format!(
+            "The recording is not complete ({LAST_FILE} is missing): which ranks waited for which, and what was not finished \
+             at the end, is not known."
+        ),
+        options: Vec::new(),
+        evidence: Vec::new(),
+    })
 }
 
 /// Messages or processes were lost.

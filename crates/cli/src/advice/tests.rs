@@ -330,6 +330,15 @@ fn totals_of_damaged_samples_are_not_those_of_the_run() {
 }
 
 #[test]
+fn a_recording_without_its_last_rows_says_so_before_all_else() {
+    let mut run = four("dynamic", &[]);
+    run.lacks_last = true;
+    let advice = advise(&run);
+    assert_eq!(advice.points[0].id, "incomplete");
+    assert!(advice.paragraph().starts_with("The recording is not complete (last.json is missing): "), "{advice:?}");
+}
+
+#[test]
 fn a_network_that_loses_is_named() {
     let point = only(
         &advise(&four("dynamic", &[(Counter::BatchesSent, 1_000), (Counter::BatchesResent, 50)])),

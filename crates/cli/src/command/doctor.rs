@@ -13,6 +13,7 @@ use crate::doctor::rank;
 use crate::doctor::verdict::{render, to_json, would_run};
 use crate::failure::Failure;
 use crate::report::units::human;
+use crate::{folder, jobs};
 
 /// How long a job may take, unless the user says.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -61,6 +62,8 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<u8, Failure> {
 }
 
 fn clean() -> Result<u8, Failure> {
+    // Pages of counters of runs that were killed; the files below are those of their ranks.
+    folder::sweep_all(&jobs::places());
     let files = gather::remove_left_files().map_err(Failure::own)?;
     let bytes = files.iter().map(|file| file.bytes).sum();
     let noun = if files.len() == 1 { "file" } else { "files" };

@@ -3,7 +3,7 @@
 //! A trace of the job is replayed in the simulator, where nothing but flow control and the machine decides how long it
 //! takes, with one setting after the other.
 //!
-//! * `trace.rs`: the trace, and what must hold of it; `pairs.rs`: messages without an end;
+//! * `trace.rs`: the trace, and what must hold of it;
 //! * `machine.rs`: the machine that it is replayed on;
 //! * `scale/`: the same program for more ranks;
 //! * `setting.rs`: a scheme, slots or buffers, and memory: for the simulator, and as options of `tidegate run`;
@@ -20,7 +20,6 @@ mod estimate;
 mod halving;
 pub mod machine;
 mod margin;
-mod pairs;
 mod report;
 pub mod runs;
 mod scale;

@@ -45,6 +45,8 @@ pub struct View {
     pub samples: u64,
     /// Whether the end of the samples was lost.
     pub is_torn: bool,
+    /// Whether `last.json` is missing, so that nothing is known of who waited for whom and of what was not finished.
+    pub lacks_last: bool,
 }
 
 /// What one process did, over all its endpoints.
@@ -181,6 +183,7 @@ impl View {
             sampled_ns: 0,
             samples: 0,
             is_torn: false,
+            lacks_last: false,
             facts,
             processes,
         };
@@ -272,6 +275,7 @@ impl Recording {
                 Event::Sample => samples += 1,
             }
         }
+        let lacks_last = last.schema.is_empty() && samples > 0;
         let mut rows = last.endpoints;
         rows.resize_with(endpoints.len(), EndpointRows::default);
         let wall_ns = facts.end.as_ref().map_or(0.0, |end| end.wall_time_s * 1e9) as u64;
@@ -281,6 +285,7 @@ impl Recording {
             sampled_ns: reader.time_ns(),
             samples,
             is_torn: reader.is_torn(),
+            lacks_last,
             ..view
         };
         reader.rewind();

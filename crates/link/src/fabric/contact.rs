@@ -29,9 +29,16 @@ use crate::shm::{Address, LinkError, Settings, Told, process_of};
 use std::fmt;
 use tidegate_flow::Config;
 
-/// The version of the address, of the batches between hosts (`wire`) and of what greetings say: whoever changes one of
-/// them changes this, so that two versions never meet. (Segments have one of their own, in their first word.)
-const VERSION: u8 = 9;
+/// The version of the address, of the batches between hosts (`wire`) and of what greetings say. Both numbers only grow,
+/// so each change of either makes a new one: two minor versions of Tidegate never meet in a job, even where they could.
+/// (Segments have a version of their own, in their first word.)
+const VERSION: u8 = LAYOUT + MINOR;
+/// One more for each change of what the version is of.
+const LAYOUT: u8 = 8;
+const MINOR: u8 = match u8::from_str_radix(env!("CARGO_PKG_VERSION_MINOR"), 10) {
+    Ok(number) => number,
+    Err(_) => panic!("cargo's versions are numbers"),
+};
 const MARK: [u8; 2] = *b"TG";
 /// Where things are in the bytes.
 const CHECK_AT: usize = 6;
@@ -316,7 +323,7 @@ mod tests {
         assert_eq!(Contact::from_bytes(&[7; 64]), Err(NoContact::Foreign));
         let old = [&b"TG3"[..], &good[3..]].concat();
         let said = Contact::from_bytes(&old).unwrap_err().to_string();
-        assert!(said.contains("another version of Tidegate (3; here 9)"), "{said}");
+        assert!(said.contains(&format!("another version of Tidegate (3; here {VERSION})")), "{said}");
         let said = NoContact::Changed.to_string();
         assert_eq!(said, "this is no address of Tidegate: its check value is wrong; the launcher has changed it");
     }

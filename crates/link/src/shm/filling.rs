@@ -138,6 +138,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_arch = "x86_64")]
     fn far_cores_pass_the_caches_from_2_kib_on_near_ones_from_16_kib_and_one_core_never() {
         for (line, first) in [(31, 2 << 10), (9, 16 << 10), (1, usize::MAX)] {
             let filling = measured(line);
@@ -148,6 +149,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_arch = "x86_64")]
     fn one_measurement_that_was_interrupted_changes_nothing() {
         let mut filling = measured(9);
         for _ in 0..10 {

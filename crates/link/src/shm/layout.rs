@@ -4,7 +4,7 @@ use super::bounce::{BOUNCE_BUFFER_BYTES, BufferArea};
 use super::config::{BOUNCE_BUFFERS_MOST, SEND_BUFFERS_MOST};
 use super::index::Index;
 use super::mailbox::{Mailbox, Pointers, PoolWords, Slot, SlotPoolWords};
-use super::memory_map::{self, Mapping, Shared};
+use super::memory_map::{self, Mapping, PAGE_MOST, Shared};
 use super::peer::{Entry, Memory, Parts, Places, Table};
 use super::region::{Place, REGIONS, Regions};
 use super::send_buffers::{SEND_BUFFER_BYTES, SentArea};
@@ -119,7 +119,7 @@ impl Layout {
         let (bounce_buffers, send_buffers) = (bounce_buffers as usize, send_buffers as usize);
         let made_at = BOUNCE_BUFFERS_AT + bounce_buffers * BOUNCE_BUFFER_BYTES;
         let send_buffers_at = made_at + (send_buffers * size_of::<AtomicU32>()).next_multiple_of(PAGE);
-        let shared_at = send_buffers_at + send_buffers * SEND_BUFFER_BYTES;
+        let shared_at = (send_buffers_at + send_buffers * SEND_BUFFER_BYTES).next_multiple_of(PAGE_MOST);
         // A bucket of the index is to lie in one page.
         let index_at = (PEERS_AT + peers * size_of::<Entry>()).next_multiple_of(index_bytes(peers).min(PAGE));
         let slots_at = (index_at + index_bytes(peers)).next_multiple_of(PAGE);
@@ -180,7 +180,7 @@ fn index_bytes(peers: usize) -> usize {
 /// Receive memory of a segment besides its mailbox, in bytes, when every peer has its place.
 pub(crate) fn bookkeeping_bytes(peers: u32) -> usize {
     let table = peers as usize * size_of::<Entry>() + index_bytes(peers as usize);
-    BOUNCE_BUFFERS_AT + PEERS_AT + table + 3 * PAGE
+    BOUNCE_BUFFERS_AT + PEERS_AT + table + 2 * PAGE + PAGE_MOST
 }
 
 /// A mapped segment, ours or a peer's.
@@ -279,6 +279,14 @@ mod tests {
             assert!(beside <= bookkeeping_bytes(peers), "{peers}: {beside} > {}", bookkeeping_bytes(peers));
             assert!(layout.index_at >= PEERS_AT + peers as usize * size_of::<Entry>(), "{peers}");
             assert!(layout.slots_at >= layout.index_at + index_bytes(peers as usize), "{peers}");
+        }
+    }
+
+    #[test]
+    fn the_shared_part_can_be_mapped_on_its_own_by_every_kernel() {
+        for (bounce_buffers, send_buffers) in [(0, 0), (1, 0), (0, 1), (3, 5), (16, 127)] {
+            let layout = Layout::of(7, 56, bounce_buffers, send_buffers).unwrap();
+            assert!(layout.shared_at.is_multiple_of(PAGE_MOST), "{bounce_buffers}, {send_buffers}");
         }
     }
 }

@@ -18,6 +18,10 @@ unsafe impl Shared for std::sync::atomic::AtomicU64 {}
 // SAFETY: the same.
 unsafe impl Shared for std::sync::atomic::AtomicU32 {}
 
+/// The largest page of any kernel for this kind of processor, in bytes. Parts of a file that are mapped on their own
+/// begin at multiples of it: kernels for aarch64 have pages of 4, 16 or 64 KiB.
+pub(crate) const PAGE_MOST: usize = if cfg!(target_arch = "x86_64") { 4096 } else { 65536 };
+
 /// What a mapping is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -35,7 +39,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `length` bytes from `offset` on, a multiple of the page's size. The file must have them: the system
+    /// Maps `length` bytes from `offset` on, a multiple of [`PAGE_MOST`]. The file must have them: the system
     /// delivers SIGBUS for what is not there. (Another process of the same user could still cut the file short
     /// afterwards; that is not defended against.)
     pub fn new(file: &File, offset: usize, length: usize, access: Access) -> io::Result<Mapping> {

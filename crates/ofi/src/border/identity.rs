@@ -5,9 +5,9 @@ use core::cell::UnsafeCell;
 
 /// Name of the provider, of its fabric and of its domain.
 pub const NAME: &core::ffi::CStr = c"tidegate";
-/// Version of the provider, in libfabric's form (`FI_VERSION(0, 1)`): that of the workspace.
+/// Version of the provider, in libfabric's form (`FI_VERSION(0, 2)`): that of the workspace.
 pub const VERSION: u32 = version(number(env!("CARGO_PKG_VERSION_MAJOR")), number(env!("CARGO_PKG_VERSION_MINOR")));
-/// Version and commit for the log, such as `Tidegate 0.1.0 (commit 0123456789ab)`.
+/// Version and commit for the log, such as `Tidegate 0.2.0 (commit 0123456789ab)`.
 pub const TEXT: &str = concat!("Tidegate ", env!("CARGO_PKG_VERSION"), " (commit ", env!("TIDEGATE_COMMIT"), ")");
 
 /// A number of the version, which cargo tells as text.

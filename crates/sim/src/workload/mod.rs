@@ -22,6 +22,7 @@ mod recording;
 mod traffic;
 
 pub use communicator::Communicator;
+pub(crate) use goal::check_messages;
 pub use goal::{HALO, Trace, TraceError, TraceOperation, WORK_MOST};
 pub use neighbours::Neighbours;
 pub use operation::{Benchmark, Mixed, Operation};

@@ -23,9 +23,11 @@
 //!
 //! * `graph.rs`: the operations of a rank, and what each of them waits for;
 //! * `tokens.rs`: a text in words, each with its line and column;
-//! * `reading.rs`: the grammar.
+//! * `reading.rs`: the grammar;
+//! * `pairs.rs`: messages that no receive accepts or has room for.
 
 mod graph;
+mod pairs;
 mod reading;
 mod tokens;
 
@@ -36,6 +38,7 @@ use super::RecordedOperation;
 use crate::task::{Request, Sender, TagFilter, Task};
 
 use graph::{Operation, release};
+pub use pairs::check_messages;
 pub use reading::WORK_MOST;
 pub use tokens::TraceError;
 

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use tidegate_sim::workload::{RecordedOperation, Trace};
-use tidegate_sim::{Sender, TagFilter};
+use crate::task::{Sender, TagFilter};
+use crate::workload::{RecordedOperation, Trace};
 
 /// Sends and receives of one pair of ranks with one tag.
 #[derive(Default)]
@@ -179,10 +179,9 @@ fn first_too_long(mut sends: Vec<u64>, mut receives: Vec<u64>) -> Option<(u64, u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_sim::goal;
 
     fn check(text: &str) -> Result<(), String> {
-        check_messages(&goal::parse(text).expect("a legal trace"))
+        check_messages(&Trace::parse(text).expect("a legal trace"))
     }
 
     fn refusal(text: &str) -> String {
