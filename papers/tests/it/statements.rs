@@ -49,6 +49,22 @@ fn tables_and_the_trace_come_out_exactly() {
 }
 
 #[test]
+fn sentences_without_a_figure() {
+    // Fewer processes, each with fewer messages to wait for, steal less often.
+    let differing = [
+        "A message of 2 KiB has no room",
+        "Processes of a balanced all-to-all",
+        "So do they with 8",
+        "So do three senders",
+        "So do sixteen that send messages",
+    ];
+    all_come_out_but(
+        &["P-pressure", "P-fig3", "P-thefts", "P-packets", "P-header", "P-jobs", "P-increments"],
+        &differing,
+    );
+}
+
+#[test]
 fn multi_pingpong_under_static() {
     all_come_out_but(&["P-fig4", "P-fig5"], &["Under 30 slots the longer", "The share of delayed sends grows"]);
 }
