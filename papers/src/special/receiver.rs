@@ -60,12 +60,37 @@ impl Pair {
         Ok(retrieved)
     }
 
+    /// What becomes of a sender that looks at its mailbox only when its last credit is spent, the worst case: it works,
+    /// it stops because no credit packet comes (deadlock), or more of them wait for it than it has slots for
+    /// (overflow). The receiver keeps up.
+    fn fate(&mut self, credit_slots: u32) -> Result<&'static str, BadFigure> {
+        for _ in 0..1000 {
+            let sent = self.send_all();
+            if sent == 0 {
+                return Ok("deadlock");
+            }
+            self.retrieve(u32::MAX, sent)?;
+            if self.waiting.len() > credit_slots as usize {
+                return Ok("overflow");
+            }
+            while !self.waiting.is_empty() {
+                self.free_one()?;
+            }
+        }
+        Ok("works")
+    }
+
     /// The sender retrieves one credit packet. Returns the credits in it.
     fn free_one(&mut self) -> Result<u32, BadFigure> {
         let packet = self.waiting.remove(0);
         self.sender.handle_retrieved(RECEIVER, &packet).map_err(told)?;
         Ok(packet.credits())
     }
+}
+
+/// What becomes of a running sender with that quota under `static`.
+pub(super) fn fate(quota: u32, credit_slots: u32) -> Result<&'static str, BadFigure> {
+    Pair::new(quota, credit_slots)?.fate(credit_slots)
 }
 
 /// P figure 3: a quota of 20 and 2 credit slots, from the sender's first packet to the third credit packet.
