@@ -16,9 +16,10 @@ pub(super) fn threshold(slots_per_peer: u32, credit_slots: u32) -> Result<u32, B
     Ok(control(slots_per_peer, credit_slots)?.inspect().peers[0].thresholds[0])
 }
 
-/// What a formula's threshold would make of a sender that never looks at its mailbox before its last credit is spent, the
-/// worst case: it works, or it stops because the threshold was not reached (deadlock), or more credit packets wait for it
-/// than it has slots for (overflow). The receiver keeps up. No flow control has these thresholds, so this plays them.
+/// The fate of a sender with a formula's threshold that never looks at its mailbox before its last credit is spent, the
+/// worst case. It works, or it stops because the threshold was not reached (deadlock), or more credit packets wait for
+/// it than it has slots for (overflow). The receiver keeps up. No flow control has these thresholds, so they are
+/// played.
 fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
     let (mut credits, mut retrieved) = (quota, 0);
     for _ in 0..1000 {
@@ -41,8 +42,8 @@ fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
     "works"
 }
 
-/// The thresholds of a running receiver and of the formulas (a) and (b), and the fate of a running sender and of one with
-/// each formula.
+/// The thresholds of a running receiver and of the formulas (a) and (b), and the fate of a running sender and of one
+/// with each formula.
 pub(super) fn thresholds(keys: &Keys) -> Known {
     let (quota, slots) = (number(keys, "quota")?, number(keys, "credit_slots")?);
     let running = threshold(quota + slots, slots)?;

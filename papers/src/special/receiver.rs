@@ -60,8 +60,8 @@ impl Pair {
         Ok(retrieved)
     }
 
-    /// What becomes of a sender that looks at its mailbox only when its last credit is spent, the worst case: it works,
-    /// it stops because no credit packet comes (deadlock), or more of them wait for it than it has slots for
+    /// The fate of a sender that looks at its mailbox only when its last credit is spent, the worst case: it works, it
+    /// stops because no credit packet comes (deadlock), or more of them wait for it than it has slots for
     /// (overflow). The receiver keeps up.
     fn fate(&mut self, credit_slots: u32) -> Result<&'static str, BadFigure> {
         for _ in 0..1000 {
@@ -88,7 +88,7 @@ impl Pair {
     }
 }
 
-/// What becomes of a running sender with that quota under `static`.
+/// The fate of a running sender with that quota under `static`.
 pub(super) fn fate(quota: u32, credit_slots: u32) -> Result<&'static str, BadFigure> {
     Pair::new(quota, credit_slots)?.fate(credit_slots)
 }
@@ -213,7 +213,7 @@ pub(super) fn at_rates(keys: &Keys) -> Known {
     ))
 }
 
-/// What is known of a world of [`at_rates`]: thefts and monitoring points per 1,000 packets, quotas of the fastest and
+/// The numbers of a world of [`at_rates`]: thefts and monitoring points per 1,000 packets, quotas of the fastest and
 /// the slowest senders, and how far quotas are from the ratio of rates, as a share of the data region that others
 /// should have.
 fn summary(
