@@ -89,7 +89,7 @@ fn piggybacking() {
 
 #[test]
 fn four_patterns() {
-    let differing = ["With more than 55 every pattern's is", "With 30 slots half of the processes"];
+    let differing = ["With 57 or more, eq. 5's number", "With 30 slots half of the processes"];
     all_come_out_but(&["P-fig10", "P-fig15"], &differing);
 }
 
