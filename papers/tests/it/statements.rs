@@ -59,7 +59,7 @@ fn sentences_without_a_figure() {
         "So do sixteen that send messages",
     ];
     all_come_out_but(
-        &["P-pressure", "P-fig3", "P-thefts", "P-packets", "P-header", "P-scatter", "P-jobs", "P-increments"],
+        &["P-pressure", "P-fig3", "P-thefts", "P-packets", "P-header", "P-headline", "P-scatter", "P-jobs", "P-increments"],
         &differing,
     );
 }
