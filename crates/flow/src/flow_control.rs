@@ -205,6 +205,13 @@ impl FlowControl {
         of_chosen!(&self.scheme, tally())
     }
 
+    /// Under `dynamic` moves a sender to the front of the low list, where P §6.5.2 says that a victim of a theft could
+    /// go. The papers' program compares that with the medium list; the product has no use for it.
+    #[doc(hidden)]
+    pub fn move_to_low(&mut self, peer: PeerId) {
+        of_chosen!(&mut self.scheme, move_to_low(peer));
+    }
+
     /// A copy of the state, for displays and checkers of invariants. Allocates.
     pub fn inspect(&self) -> Inspection {
         let mut inspection = Inspection::new(self.scheme.name());

@@ -2,6 +2,7 @@
 
 use tidegate_flow::{Config, FlowControl, Instant, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
 
+use super::receiver::fate as fate_of_running;
 use super::{Known, MESSAGE_PACKETS, number};
 use crate::data::{BadFigure, Keys};
 
@@ -15,9 +16,10 @@ pub(super) fn threshold(slots_per_peer: u32, credit_slots: u32) -> Result<u32, B
     Ok(control(slots_per_peer, credit_slots)?.inspect().peers[0].thresholds[0])
 }
 
-/// What becomes of a sender that never looks at its mailbox before its last credit is spent, the worst case: it works,
-/// or it stops because the threshold was not reached (deadlock), or more credit packets wait for it than it has slots
-/// for (overflow). The receiver keeps up.
+/// The fate of a sender with a formula's threshold that never looks at its mailbox before its last credit is spent, the
+/// worst case. It works, or it stops because the threshold was not reached (deadlock), or more credit packets wait for
+/// it than it has slots for (overflow). The receiver keeps up. No flow control has these thresholds, so they are
+/// played.
 fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
     let (mut credits, mut retrieved) = (quota, 0);
     for _ in 0..1000 {
@@ -40,15 +42,17 @@ fn fate(quota: u32, credit_slots: u32, threshold: u32) -> &'static str {
     "works"
 }
 
-/// The thresholds of a running receiver and of the formulas (a) and (b), and the fate of a sender with each.
+/// The thresholds of a running receiver and of the formulas (a) and (b), and the fate of a running sender and of one
+/// with each formula.
 pub(super) fn thresholds(keys: &Keys) -> Known {
     let (quota, slots) = (number(keys, "quota")?, number(keys, "credit_slots")?);
     let running = threshold(quota + slots, slots)?;
-    let all = [("eq1", "fate_eq1", running), ("a", "fate_a", quota / slots + 1), ("b", "fate_b", quota / slots)];
-    let found = all.map(|(name, fate_name, threshold)| {
-        [(name, threshold.to_string()), (fate_name, fate(quota, slots, threshold).to_owned())]
-    });
-    Ok(found.into_iter().flatten().collect())
+    let formulas = [("a", "fate_a", quota / slots + 1), ("b", "fate_b", quota / slots)];
+    let mut known = vec![("eq1", running.to_string()), ("fate_eq1", fate_of_running(quota, slots)?.to_owned())];
+    for (name, fate_name, threshold) in formulas {
+        known.extend([(name, threshold.to_string()), (fate_name, fate(quota, slots, threshold).to_owned())]);
+    }
+    Ok(known)
 }
 
 /// The fewest credits that a sender holds while its receiver keeps up with it.

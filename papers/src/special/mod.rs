@@ -3,12 +3,15 @@
 
 mod busy;
 mod credit_rules;
+mod ends;
 mod fall;
+mod increments;
 mod match_bits;
 mod memory;
 mod phases;
 mod piggyback;
 mod ranks;
+mod receiver;
 mod trace;
 
 use crate::data::{BadFigure, Keys, Named, Points, ValueOf};
@@ -65,6 +68,10 @@ pub fn point(name: &str, keys: &Keys) -> Known {
         "slots_without_stall" => credit_rules::without_stall(keys),
         "trace_of_dynamic" => trace::step(keys),
         "static_and_dynamic_alike" => trace::alike(),
+        "worked_example_of_static" => receiver::worked_example(),
+        "active_senders_change" => increments::phases(keys),
+        "does_it_end" => ends::does_it(keys),
+        "senders_at_rates" => receiver::at_rates(keys),
         "receiver_memory" => memory::receiver(keys),
         "match_bits" => match_bits::search(keys),
         "circle" => match_bits::circle(keys),

@@ -147,6 +147,9 @@ pub(crate) trait Scheme {
         SchemeStats::default()
     }
 
+    /// See [`FlowControl::move_to_low`](crate::FlowControl::move_to_low).
+    fn move_to_low(&mut self, _peer: PeerId) {}
+
     /// Fills in what the scheme has of a state that is shown.
     fn inspect(&self, _into: &mut Inspection) {}
 }

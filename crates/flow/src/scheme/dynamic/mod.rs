@@ -56,7 +56,7 @@ mod thresholds;
 
 use super::interface::Scheme;
 use crate::config::MAILBOX_SLOTS_MAX;
-use crate::inspect::{Inspection, PeerInspection};
+use crate::inspect::{Activity, Inspection, PeerInspection};
 use crate::violation::returned_credits;
 use crate::{
     Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, SchemeStats,
@@ -153,6 +153,10 @@ impl Scheme for Dynamic {
     #[inline]
     fn tally(&self) -> SchemeStats {
         self.tally
+    }
+
+    fn move_to_low(&mut self, peer: PeerId) {
+        self.lists.move_to_front(peer, Activity::Low);
     }
 
     fn inspect(&self, into: &mut Inspection) {
