@@ -6,6 +6,7 @@ mod credit_rules;
 mod fall;
 mod match_bits;
 mod memory;
+mod over_time;
 mod phases;
 mod piggyback;
 mod ranks;
@@ -28,6 +29,7 @@ fn unknown<T>(name: &str) -> Result<T, BadFigure> {
 pub fn pictures(name: &str, points: &Points) -> Result<Vec<Figure>, BadFigure> {
     match name {
         "busy_senders" => busy::pictures(points),
+        "rates_over_time" => over_time::pictures(points),
         "credits_over_phases" => phases::pictures(points),
         _ => unknown(name),
     }
