@@ -250,6 +250,26 @@ fn few_slow_nodes_of_many() {
 }
 
 #[test]
+fn channels_that_r_leaves_open_and_what_limits_do_to_others() {
+    // In the smallest network a slow node harms few; papers/schneider has what comes out at full size.
+    let differing = [
+        "In some cell",
+        "It stays there in some cell",
+        "In every cell but ours",
+        "Some cell has at least",
+        "Marks slow down transfers",
+        "With minimal ways they do not",
+    ];
+    all_come_out_but(&["R-channels", "R-ports"], &differing);
+}
+
+#[test]
+fn what_chunks_cost_a_pingpong() {
+    // Measured numbers of the real library, which no size of a network changes.
+    all_come_out_but(&["R-fig6"], &["What is taken in several chunks", "Short messages", "Beside taking a message"]);
+}
+
+#[test]
 fn techniques_of_bulk_transfer() {
     // The smallest CM-5 has 16 nodes, and few blocks per pair; papers/brewer has what comes out with 64.
     let differing = [
