@@ -111,8 +111,8 @@ pub struct Carried {
     pub diverted: f64,
     /// Packets that carried nothing but credits, per packet of data.
     pub credit_packets: f64,
-    /// What adaptive routers of a dragonfly saw where they compared ways, in all cycles: for packets to nodes that are
-    /// not slow, and to slow ones.
+    /// Comparisons of ways by a dragonfly's adaptive routers, in all cycles: for packets to nodes that are not slow,
+    /// and to slow ones.
     #[serde(default)]
     pub choices: [Choices; 2],
     /// All cycles.
@@ -137,8 +137,8 @@ impl Carried {
         self.windows.last().copied().unwrap_or(0.0)
     }
 
-    /// Where the rule of 5 % stops with windows of so many of the run's: when three of them in a row differ by less from
-    /// the one before. `None`: it does not in this run, or the windows are no windows.
+    /// Where the rule of 5 % stops with windows of so many of the run's: when three of them in a row differ by less
+    /// from the one before. `None`: it does not in this run.
     #[must_use]
     pub fn stop_with(&self, windows: usize) -> Option<Stop> {
         let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;

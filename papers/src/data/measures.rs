@@ -95,8 +95,9 @@ fn of_choices(run: &Measurement, whose: usize, what: impl Fn(&Choices) -> u64) -
     })
 }
 
-/// `rate.N`, `mean.N`, `stop.N` or `stops_at.N` of a network's windows: the rate of the Nth, the mean of the last N, the
-/// rate where the rule of 5 % stops with windows of N of them (that of the last, if it does not), and after how many.
+/// `rate.N`, `mean.N`, `stop.N` or `stops_at.N` of a network's windows: the rate of the Nth, the mean of the last N,
+/// the rate where the rule of 5 % stops with windows of N of them (that of the last, if it does not), and after how
+/// many.
 fn of_windows(run: &Measurement, name: &str) -> Option<f64> {
     let (what, number) = name.split_once('.')?;
     let number: usize = number.parse().ok().filter(|&number| number > 0)?;
@@ -120,8 +121,9 @@ fn noted(run: &Measurement, label: &str) -> impl Iterator<Item = (u32, f64)> {
     of_label.map(|note| (note.rank, note.value))
 }
 
-/// The measured value of that name: one of [`PLAIN`], `window.WHAT.N` of a network under load, `spent.ACTIVITY` in microseconds, `notes.LABEL` (the mean of what
-/// programs noted), or the name of a counter (docs/man/tidegate-counters.7), of all processes.
+/// The measured value of that name: one of [`PLAIN`], `window.WHAT.N` of a network under load, `spent.ACTIVITY` in
+/// microseconds, `notes.LABEL` (the mean of what programs noted), or the name of a counter
+/// (docs/man/tidegate-counters.7), of all processes.
 pub fn value(run: &Measurement, name: &str) -> Result<f64, BadFigure> {
     if let Some((_, plain)) = PLAIN.iter().find(|(known, _)| *known == name) {
         return Ok(plain(run));

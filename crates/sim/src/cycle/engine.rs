@@ -60,7 +60,7 @@ pub(crate) struct Engine {
     pub packets: Packets,
     wheel: Wheel<Event>,
     totals: Totals,
-    /// By node, for what is counted of choices.
+    /// By node: whether it is slow, since choices for its packets are counted apart.
     pub is_slow: Vec<bool>,
     /// Packets whose heads have reached their nodes since somebody looked.
     pub delivered: Vec<u32>,

@@ -53,8 +53,7 @@ pub(crate) struct Way {
     pub port: u32,
     /// Which of the classes of channels.
     pub channel: u32,
-    /// What was in use behind the shortest way and the detour, in flits, where an adaptive router of a dragonfly
-    /// compared them.
+    /// Flits in use behind the shortest way and the detour, where an adaptive router of a dragonfly compared them.
     pub compared: Option<(u32, u32)>,
 }
 

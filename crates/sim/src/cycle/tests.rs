@@ -95,7 +95,7 @@ fn with_other_channels_nothing_is_lost_and_nothing_stands_still() {
     }
 }
 
-/// What is counted of choices: as many detours as packets that were diverted, and fuller buffers before a detour.
+/// Choices that are counted: as many detours as packets that were diverted, to slow nodes apart from the others.
 #[test]
 fn choices_are_counted_for_packets_to_slow_nodes_apart() {
     let load = Load { slow_nodes: 3, slow_factor: 8, ..Load::full(Pattern::Pairs) };

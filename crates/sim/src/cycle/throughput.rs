@@ -56,8 +56,8 @@ pub struct Throughput {
     pub diverted: f64,
     /// Packets of one flit that carried credits, per packet of data.
     pub credit_packets: f64,
-    /// What adaptive routers saw where they compared ways, in all cycles: for packets to nodes that are not slow, and
-    /// to slow ones.
+    /// Comparisons of ways by adaptive routers, in all cycles: for packets to nodes that are not slow, and to slow
+    /// ones.
     pub choices: [Choices; 2],
 }
 

@@ -1,8 +1,8 @@
-//! [`Totals`]: what a network has done since the beginning, and what its routers saw ([`Choices`]).
+//! [`Totals`]: counts of a network since the beginning, and of its routers' choices ([`Choices`]).
 
 use serde::{Deserialize, Serialize};
 
-/// What adaptive routers of a dragonfly have seen where they compared a shortest way with a detour.
+/// Comparisons of a shortest way with a detour by adaptive routers of a dragonfly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choices {
     /// How often they compared.
@@ -15,7 +15,7 @@ pub struct Choices {
     pub detour_flits: u64,
 }
 
-/// What a network has done since the beginning.
+/// Counts of a network since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Packets that entered.

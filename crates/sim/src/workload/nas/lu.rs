@@ -83,14 +83,14 @@ pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
     begin
 }
 
-/// How many points along one axis the loops of the `index`th of so many processes cover: those on the grid's surface are
+/// Points along one axis that the loops of the `index`th of so many processes cover: those on the grid's surface are
 /// left out (`ist`, `iend`, `jst`, `jend` of NPB's `subdomain.f`).
 fn interior(points: u32, (parts, index): (u32, u32)) -> u32 {
     part_of(points, parts, index) - u32::from(index == 0) - u32::from(index + 1 == parts)
 }
 
-/// What a process computes in an iteration that has so many interior points of each plane: the same as every other, or
-/// its part of what all compute.
+/// The time that a process with so many interior points of each plane computes in an iteration: the same as every
+/// other, or its part of the time of all.
 fn of_process(nas: &Nas, size: u32, interior: u32) -> Time {
     let (time, plane) = (nas.time(size), f64::from(nas.edge() - 2).powi(2));
     match nas.variation {
