@@ -9,7 +9,7 @@ fn text<'a>(point: &'a Point, axis: &str) -> &'a str {
     point.keys.get(axis).map_or("", |key| key.text.as_str())
 }
 
-/// A curve for each point of the runs `over_time`, named by its axis `curve`, in the panel that `panel` names.
+/// A curve for each point of the runs `over_time`, named by its axis `cell`, in the panel that `panel` names.
 pub(super) fn pictures(points: &Points) -> Result<Vec<Figure>, BadFigure> {
     let curve = |point: &Point| {
         let carried: Vec<&Carried> = point.runs.0.iter().filter_map(|run| run.carried.as_ref()).collect();
@@ -19,7 +19,7 @@ pub(super) fn pictures(points: &Points) -> Result<Vec<Figure>, BadFigure> {
             let rate = Estimate::new(carried.iter().map(|run| run.windows[window]));
             report::Point::of(cycles * (window as f64 + 0.5), &rate)
         });
-        Series { panel: text(point, "panel").to_owned(), ..Series::of(text(point, "curve"), drawn) }
+        Series { panel: text(point, "panel").to_owned(), ..Series::of(text(point, "cell"), drawn) }
     };
     Ok(vec![Figure {
         name: "over-time".to_owned(),
