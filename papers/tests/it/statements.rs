@@ -188,6 +188,7 @@ fn nas_benchmarks_with_posted_buffers() {
         "Preposted drops most on LU",
         "And next on CG",
         "LU reaches as many as it has planes",
+        "They need as many as L says",
         "Some combination of timer and speed",
     ];
     all_come_out_but(&["L-fig9", "L-table1", "L-fig10", "L-fit", "L-table2"], &differing);
