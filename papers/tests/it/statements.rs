@@ -259,6 +259,9 @@ fn channels_that_r_leaves_open_and_what_limits_do_to_others() {
         "It stays there in some cell",
         "In every cell but ours",
         "Some cell has at least",
+        "With none slow neither cell accepts",
+        "0.1 % at 1/8 leave less than 0.7",
+        "With those 30 chunks give at least twice",
         "Marks slow down transfers",
         "With minimal ways they do not",
     ];
