@@ -93,7 +93,6 @@ fn fields_that_change_nothing_are_refused() {
         ("shift = 3", "pattern = pairs"),
         ("slow_factor = 4", "slow_nodes = 0"),
         ("chunks = 12", "control = none"),
-        ("lanes = 'per_hop'", "channels = 4"),
         ("mark_decay_cycles = 50", "control = none"),
     ] {
         refused(
