@@ -101,6 +101,8 @@ fn fields_that_change_nothing_are_refused() {
         );
     }
     refused("[fabric]\nrouting = 'minimal'\nadaptive_bias = 1", "line 3: [fabric] adaptive_bias = 1 changes nothing");
+    let begin = "line 2: [fabric] lanes = per_hop changes nothing in a network with channels = 4: ";
+    refused("[fabric]\nlanes = 'per_hop'", begin);
     refused("[fabric]\ntopology = 'fat_tree'\ngroups = 9", "line 3: [fabric] groups = 9 changes nothing");
     refused(
         "[fabric]\ntopology = 'fat_tree'\nchannel_map = 'by_step'",
