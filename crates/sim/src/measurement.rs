@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_message::Counter;
 
 use crate::cost::Activity;
+use crate::cycle::Choices;
 use crate::cycle::all_to_all::Exchanged;
 use crate::outcome::Outcome;
 use crate::time::Time;
@@ -110,6 +111,10 @@ pub struct Carried {
     pub diverted: f64,
     /// Packets that carried nothing but credits, per packet of data.
     pub credit_packets: f64,
+    /// Comparisons of ways by a dragonfly's adaptive routers, in all cycles: for packets to nodes that are not slow,
+    /// and to slow ones.
+    #[serde(default)]
+    pub choices: [Choices; 2],
     /// All cycles.
     pub cycles: u64,
     /// Steps of packets through routers in all cycles.
@@ -130,6 +135,17 @@ impl Carried {
     #[must_use]
     pub fn last(&self) -> f64 {
         self.windows.last().copied().unwrap_or(0.0)
+    }
+
+    /// Where the rule of 5 % stops with windows of so many of the run's: when three of them in a row differ by less
+    /// from the one before. `None`: it does not in this run.
+    #[must_use]
+    pub fn stop_with(&self, windows: usize) -> Option<Stop> {
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+        let rates: Vec<f64> = self.windows.chunks_exact(windows.max(1)).map(mean).collect();
+        let is_alike = |pair: &[f64]| (pair[1] - pair[0]).abs() < 0.05 * pair[0];
+        let stop = rates.windows(4).position(|four| four.windows(2).all(is_alike))? + 3;
+        Some(Stop { windows: stop as u32 + 1, rate: rates[stop] })
     }
 
     /// The rate where the rule of 5 % stops, also in a run with a narrower tolerance; of the last window if it never

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidegate_message::Counter;
+use tidegate_sim::cycle::Choices;
 use tidegate_sim::run_spec::did_you_mean;
 use tidegate_sim::{Carried, Measurement};
 
@@ -46,6 +47,14 @@ pub const PLAIN: &[(&str, Plain)] = &[
     ("fabric.windows_of_rate", |run| of_fabric(run, windows_of_rate)),
     ("fabric.cumulative_windows", |run| of_fabric(run, |it| it.cumulative.map_or(0.0, |stop| stop.windows.into()))),
     ("fabric.cumulative_rate", |run| of_fabric(run, |carried| carried.cumulative.map_or(0.0, |stop| stop.rate))),
+    ("fabric.highest", |run| of_fabric(run, |carried| carried.windows.iter().copied().fold(0.0, f64::max))),
+    ("fabric.hops", |run| of_fabric(run, |carried| carried.hops as f64)),
+    ("fabric.diverted_healthy", |run| of_choices(run, 0, |it| it.diverted)),
+    ("fabric.diverted_to_slow", |run| of_choices(run, 1, |it| it.diverted)),
+    ("fabric.shortest_healthy", |run| of_choices(run, 0, |it| it.shortest_flits)),
+    ("fabric.shortest_to_slow", |run| of_choices(run, 1, |it| it.shortest_flits)),
+    ("fabric.detour_healthy", |run| of_choices(run, 0, |it| it.detour_flits)),
+    ("fabric.detour_to_slow", |run| of_choices(run, 1, |it| it.detour_flits)),
     ("bulk.bandwidth", |run| run.bulk.as_ref().map_or(1.0, |bulk| bulk.bandwidth)),
     ("bulk.requests", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.requests as f64)),
     ("bulk.denials", |run| run.bulk.as_ref().map_or(0.0, |bulk| bulk.denials as f64)),
@@ -78,20 +87,52 @@ fn of_fabric(run: &Measurement, value: impl Fn(&Carried) -> f64) -> f64 {
     run.carried.as_ref().map_or(0.0, value)
 }
 
+/// Per comparison of an adaptive router for packets to nodes that are not slow (0) or slow (1).
+fn of_choices(run: &Measurement, whose: usize, what: impl Fn(&Choices) -> u64) -> f64 {
+    of_fabric(run, |carried| {
+        let choices = &carried.choices[whose];
+        what(choices) as f64 / choices.compared as f64
+    })
+}
+
+/// `rate.N`, `mean.N`, `stop.N` or `stops_at.N` of a network's windows: the rate of the Nth, the mean of the last N,
+/// the rate where the rule of 5 % stops with windows of N of them (that of the last, if it does not), and after how
+/// many.
+fn of_windows(run: &Measurement, name: &str) -> Option<f64> {
+    let (what, number) = name.split_once('.')?;
+    let number: usize = number.parse().ok().filter(|&number| number > 0)?;
+    let of = |value: &dyn Fn(&Carried) -> f64| Some(of_fabric(run, value));
+    let last = |carried: &Carried| {
+        let last = &carried.windows[carried.windows.len().saturating_sub(number)..];
+        last.iter().sum::<f64>() / last.len().max(1) as f64
+    };
+    match what {
+        "rate" => of(&|carried| carried.windows.get(number - 1).copied().unwrap_or(f64::NAN)),
+        "mean" => of(&last),
+        "stop" => of(&|carried| carried.stop_with(number).map_or_else(|| last(carried), |stop| stop.rate)),
+        "stops_at" => of(&|carried| carried.stop_with(number).map_or(0.0, |stop| stop.windows.into())),
+        _ => None,
+    }
+}
+
 /// What processes noted under a label, by rank.
 fn noted(run: &Measurement, label: &str) -> impl Iterator<Item = (u32, f64)> {
     let of_label = run.notes.iter().filter(move |note| note.label.replace(' ', "_") == label);
     of_label.map(|note| (note.rank, note.value))
 }
 
-/// The measured value of that name: one of [`PLAIN`], `spent.ACTIVITY` in microseconds, `notes.LABEL` (the mean of what
-/// programs noted), or the name of a counter (docs/man/tidegate-counters.7), of all processes.
+/// The measured value of that name: one of [`PLAIN`], `window.WHAT.N` of a network under load, `spent.ACTIVITY` in
+/// microseconds, `notes.LABEL` (the mean of what programs noted), or the name of a counter
+/// (docs/man/tidegate-counters.7), of all processes.
 pub fn value(run: &Measurement, name: &str) -> Result<f64, BadFigure> {
     if let Some((_, plain)) = PLAIN.iter().find(|(known, _)| *known == name) {
         return Ok(plain(run));
     }
     if let Some(counter) = Counter::ALL.iter().find(|counter| counter.name() == name) {
         return Ok(run.counter(*counter) as f64);
+    }
+    if let Some(value) = name.strip_prefix("window.").and_then(|name| of_windows(run, name)) {
+        return Ok(value);
     }
     if let Some(activity) = name.strip_prefix("spent.") {
         return Ok(run.spent.get(activity).copied().unwrap_or(f64::NAN));
@@ -124,6 +165,23 @@ pub fn matched(run: &Measurement, reference: &Measurement, name: &str) -> Result
 mod tests {
     use super::*;
     use tidegate_sim::Note;
+
+    #[test]
+    fn windows_are_put_together_and_the_rule_applied_to_them() {
+        let run = |windows: &[f64]| {
+            let carried = Carried { windows: windows.to_vec(), ..Carried::default() };
+            Measurement { carried: Some(carried), ..Measurement::not_done() }
+        };
+        // It swings: windows of one never settle, those of two do, as soon as there are four.
+        let swings = run(&[0.5, 0.3, 0.5, 0.3, 0.5, 0.3, 0.5, 0.3, 0.6]);
+        let of = |name| value(&swings, name).unwrap();
+        assert_eq!((of("window.stops_at.1"), of("window.stop.1")), (0.0, 0.6));
+        assert_eq!((of("window.stops_at.2"), of("window.stop.2")), (4.0, 0.4));
+        assert_eq!((of("window.rate.2"), of("window.mean.2")), (0.3, 0.45));
+        assert!(of("window.rate.10").is_nan() && value(&swings, "window.rate.0").is_err());
+        let falls = run(&[0.5, 0.4, 0.3, 0.2, 0.1]);
+        assert_eq!(value(&falls, "window.stops_at.1"), Ok(0.0));
+    }
 
     #[test]
     fn what_processes_noted_is_matched_by_rank() {

@@ -160,7 +160,8 @@ fn measure_fabric(fabric: &Fabric, seed: u64) -> Result<Measurement, SimulationE
     let found = found.map_err(|error| SimulationError::Setup(error.to_string()))?;
     let stop = |Settled { windows, rate }| Stop { windows, rate };
     let (at_five_percent, cumulative) = (found.at_five_percent.map(stop), found.cumulative.map(stop));
-    let Throughput { healthy, has_settled, latency, diverted, credit_packets, cycles, hops, windows, .. } = found;
+    let Throughput { healthy, has_settled, latency, diverted, credit_packets, choices, cycles, hops, windows, .. } =
+        found;
     let carried = Carried {
         healthy,
         has_settled,
@@ -169,6 +170,7 @@ fn measure_fabric(fabric: &Fabric, seed: u64) -> Result<Measurement, SimulationE
         latency,
         diverted,
         credit_packets,
+        choices,
         cycles,
         hops,
         windows,

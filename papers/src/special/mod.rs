@@ -8,6 +8,7 @@ mod fall;
 mod increments;
 mod match_bits;
 mod memory;
+mod over_time;
 mod phases;
 mod piggyback;
 mod ranks;
@@ -31,6 +32,7 @@ fn unknown<T>(name: &str) -> Result<T, BadFigure> {
 pub fn pictures(name: &str, points: &Points) -> Result<Vec<Figure>, BadFigure> {
     match name {
         "busy_senders" => busy::pictures(points),
+        "rates_over_time" => over_time::pictures(points),
         "credits_over_phases" => phases::pictures(points),
         _ => unknown(name),
     }

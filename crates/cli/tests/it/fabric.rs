@@ -72,6 +72,11 @@ fn what_cannot_be_is_refused_where_it_stands_with_what_can() {
         ("[fabric]\nslow_nodes = 1\nslow_factor = 1001", "line 3: [fabric] slow_factor = 1001: a slow node takes"),
         ("[fabric]\nwindows_most = 3", "line 2: [fabric] windows_most = 3: a whole number from 4"),
         ("[fabric]\nrouting = 'adaptiv'", "line 2: [fabric] routing = adaptiv: one of minimal, valiant, adaptive"),
+        (
+            "[fabric]\nchannel_map = 'by_links'",
+            "line 2: [fabric] channel_map = by_links: one of by_step, by_global_links",
+        ),
+        ("[fabric]\nchannels = 8\nlanes = 'each_hop'", "line 3: [fabric] lanes = each_hop: one of fixed, per_hop"),
         ("[fabric]\nrouter = 3", "line 2: there is no field of [fabric] router"),
         ("[fabric]\n[flow]\nscheme = 'static'", "line 2: [flow] belongs to jobs"),
         ("[fabric]\n[run]\nchecks = true", "line 3: there is no field of [run] checks"),
@@ -96,7 +101,14 @@ fn fields_that_change_nothing_are_refused() {
         );
     }
     refused("[fabric]\nrouting = 'minimal'\nadaptive_bias = 1", "line 3: [fabric] adaptive_bias = 1 changes nothing");
+    let begin = "line 2: [fabric] lanes = per_hop changes nothing in a network with channels = 4: ";
+    refused("[fabric]\nlanes = 'per_hop'", begin);
     refused("[fabric]\ntopology = 'fat_tree'\ngroups = 9", "line 3: [fabric] groups = 9 changes nothing");
+    refused(
+        "[fabric]\ntopology = 'fat_tree'\nchannel_map = 'by_step'",
+        "line 3: [fabric] channel_map = by_step changes",
+    );
+    assert!(read("[fabric]\nchannels = [4, 8]\nlanes = ['fixed', 'per_hop']\nchannel_map = 'by_global_links'").is_ok());
     assert!(read("[fabric]\nrouting = ['minimal', 'adaptive']\nadaptive_bias = 1").is_ok());
     assert!(read("[fabric]\ncontrol = ['none', 'chunks']\nchunks = [12, 30]").is_ok());
 }

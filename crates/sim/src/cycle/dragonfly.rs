@@ -26,9 +26,15 @@
 //! take what has come. So there is no circle of packets that wait for each other. With three channels there would be:
 //! steps 2 to 4 would have to share one. `routes_tests.rs` walks all routes, builds the graph and looks for circles in
 //! it, both with these channels and with three.
+//!
+//! **Another map** ([`ChannelMap::ByGlobalLinks`]). A packet that takes one global link has channel 2 behind it, for
+//! its last local link and on its way into the node, and one that takes two has 3 there. So steps 4 and 6 share a
+//! channel, of different packets: the end of a direct way leads only into a node, and step 5 still comes after both.
+//! There packets at the end of their ways wait among those that pass through the group.
 
 use super::layout::{Far, LayoutError, Routing, Way};
 use super::packet::{Journey, NONE, Stage};
+use super::parameters::ChannelMap;
 use crate::Random;
 
 /// Channels that a packet's way needs.
@@ -136,6 +142,13 @@ impl Dragonfly {
         if gateway == router { port } else { self.local_port(router, gateway) }
     }
 
+    /// The channel at the end of a way, of a packet that is in the group where it ends.
+    fn last_channel(&self, journey: &Journey, map: ChannelMap) -> u32 {
+        let [from, to] = [journey.from, journey.to].map(|node| self.group_of(self.place_of(node).0));
+        let is_direct = journey.stage == Stage::Direct && from != to;
+        if map == ChannelMap::ByGlobalLinks && is_direct { 2 } else { CLASSES - 1 }
+    }
+
     /// Where a packet goes from here, and on which of the [`CLASSES`].
     #[inline]
     pub(super) fn route(
@@ -143,28 +156,33 @@ impl Dragonfly {
         router: u32,
         journey: &mut Journey,
         routing: Routing,
+        map: ChannelMap,
         occupied: impl Fn(u32) -> u32,
     ) -> Way {
         let (last, last_port) = self.place_of(journey.to);
         if router == last {
-            return Way { port: last_port, channel: CLASSES - 1 };
+            return Way { port: last_port, channel: self.last_channel(journey, map), compared: None };
         }
         let (group, to) = (self.group_of(router), self.group_of(last));
         if group == to {
-            return Way { port: self.local_port(router, last), channel: 3 };
+            let channel = self.last_channel(journey, map);
+            return Way { port: self.local_port(router, last), channel, compared: None };
         }
         let first = self.place_of(journey.from).0;
         if group != self.group_of(first) {
-            return Way { port: self.towards(router, to), channel: 2 };
+            return Way { port: self.towards(router, to), channel: 2, compared: None };
         }
-        let mut port = self.towards(router, to);
+        let (mut port, mut compared) = (self.towards(router, to), None);
         if journey.via != NONE {
             let other = self.towards(router, journey.via);
             let stays = match routing {
                 Routing::Minimal => true,
                 Routing::Valiant => false,
+                Routing::Adaptive { .. } if journey.stage == Stage::Diverted => false,
                 Routing::Adaptive { bias, threshold } => {
-                    journey.stage == Stage::Direct && occupied(port) <= bias * occupied(other) + threshold
+                    let (shortest, detour) = (occupied(port), occupied(other));
+                    compared = Some((shortest, detour));
+                    shortest <= bias * detour + threshold
                 }
             };
             if !stays {
@@ -174,6 +192,6 @@ impl Dragonfly {
         }
         let is_first = router == first && !self.is_global(port);
         // A packet that came back to where it began, because it changed its mind, takes the global link from there.
-        Way { port, channel: u32::from(!is_first) }
+        Way { port, channel: u32::from(!is_first), compared }
     }
 }

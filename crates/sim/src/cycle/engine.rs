@@ -19,7 +19,8 @@
 
 use super::layout::{Far, Layout, Routing};
 use super::packet::{NONE, Packet, Packets};
-use super::parameters::Parameters;
+use super::parameters::{Lanes, Parameters};
+use super::totals::Totals;
 use super::wheel::Wheel;
 use crate::Random;
 
@@ -43,21 +44,6 @@ pub(super) enum Event {
     Sunk(u32),
 }
 
-/// What a network has done since the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Packets that entered.
-    pub injected: u64,
-    /// Packets that left.
-    pub released: u64,
-    /// Steps of packets through routers.
-    pub hops: u64,
-    /// Packets marked by a full queue.
-    pub marked: u64,
-    /// Packets that left the shortest way.
-    pub diverted: u64,
-}
-
 /// A network of routers.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
@@ -74,6 +60,8 @@ pub(crate) struct Engine {
     pub packets: Packets,
     wheel: Wheel<Event>,
     totals: Totals,
+    /// By node: whether it is slow, since choices for its packets are counted apart.
+    pub is_slow: Vec<bool>,
     /// Packets whose heads have reached their nodes since somebody looked.
     pub delivered: Vec<u32>,
     /// Packets that nodes have taken.
@@ -136,6 +124,7 @@ impl Engine {
             packets: Packets::new(),
             wheel: Wheel::new(parameters.longest_delay()),
             totals: Totals::default(),
+            is_slow: vec![false; nodes as usize],
             delivered: Vec::new(),
             sunk: Vec::new(),
             links,
@@ -269,19 +258,37 @@ impl Engine {
 
     /// The packet at the head of a queue decides for an output.
     fn ask(&mut self, number: u32) {
-        let Engine { layout, routing, lanes, occupied, random, packets, ports, channels, .. } = self;
+        let Engine { layout, routing, parameters, occupied, random, packets, ports, channels, .. } = self;
         let packet = &mut packets[number];
         let queue = packet.place;
         let router = queue / *channels / *ports;
         let base = router * *ports;
         let was = packet.journey.stage;
         let of = |port: u32| occupied[(base + port) as usize];
-        let way = layout.route(router, &mut packet.journey, *routing, *lanes, of, random);
-        self.totals.diverted += u64::from(was != packet.journey.stage);
-        let channel = (base + way.port) * self.channels + way.channel;
+        let way = layout.route(router, &mut packet.journey, *routing, parameters.channel_map, of, random);
+        let is_diverted = u64::from(was != packet.journey.stage);
+        self.totals.diverted += is_diverted;
+        if let Some((shortest, detour)) = way.compared {
+            let choices = &mut self.totals.choices[usize::from(self.is_slow[packet.journey.to as usize])];
+            choices.compared += 1;
+            choices.diverted += is_diverted;
+            choices.shortest_flits += u64::from(shortest);
+            choices.detour_flits += u64::from(detour);
+        }
+        let own = packet.journey.lane.into();
+        let channel = self.lane_of((base + way.port) * self.channels + way.channel * self.lanes, own);
         let bit = queue - base * self.channels;
         self.requests[channel as usize * self.words + bit as usize / 64] |= 1 << (bit % 64);
         self.ready[router as usize] |= 1 << way.port;
+    }
+
+    /// The channel of the class that begins with `first` which a packet takes, whose `own` lane is that.
+    fn lane_of(&self, first: u32, own: u32) -> u32 {
+        let channels = (0..self.lanes).map(|step| first + (own + step) % self.lanes);
+        match self.parameters.lanes {
+            Lanes::Fixed => first + own,
+            Lanes::PerHop => channels.min_by_key(|&channel| self.used[channel as usize]).unwrap_or(first),
+        }
     }
 
     /// An output picks packets as long as its side of the crossbar is free in this cycle.

@@ -5,6 +5,7 @@ use std::fmt;
 use super::dragonfly::{self, Dragonfly};
 use super::fat_tree::FatTree;
 use super::packet::Journey;
+use super::parameters::ChannelMap;
 use crate::Random;
 use crate::topology::NODES_MAX;
 
@@ -50,7 +51,10 @@ pub(crate) enum Far {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub port: u32,
+    /// Which of the classes of channels.
     pub channel: u32,
+    /// Flits in use behind the shortest way and the detour, where an adaptive router of a dragonfly compared them.
+    pub compared: Option<(u32, u32)>,
 }
 
 /// The wires of a network.
@@ -164,26 +168,23 @@ impl Layout {
         }
     }
 
-    /// Where a packet goes from here. `lanes` channels are equal for each class; `occupied` says how many flits of the
-    /// buffers behind an output are in use.
+    /// Where a packet goes from here, and on which class of channels. `occupied` says how many flits of the buffers
+    /// behind an output are in use.
     #[inline]
     pub(crate) fn route(
         &self,
         router: u32,
         journey: &mut Journey,
         routing: Routing,
-        lanes: u32,
+        map: ChannelMap,
         occupied: impl Fn(u32) -> u32,
         random: &mut Random,
     ) -> Way {
-        let lane = u32::from(journey.lane);
         match self {
-            Layout::Dragonfly(dragonfly) => {
-                let Way { port, channel } = dragonfly.route(router, journey, routing, occupied);
-                Way { port, channel: channel * lanes + lane }
-            }
+            Layout::Dragonfly(dragonfly) => dragonfly.route(router, journey, routing, map, occupied),
             Layout::FatTree(tree) => {
-                Way { port: tree.route(router, journey, routing, occupied, random), channel: lane }
+                let port = tree.route(router, journey, routing, occupied, random);
+                Way { port, channel: 0, compared: None }
             }
         }
     }

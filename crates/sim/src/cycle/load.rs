@@ -11,11 +11,12 @@
 //! both have run out of credits or the pattern has no traffic that way, a packet of one flit carries them: without it
 //! two partners with one credit each would wait for each other for ever.
 
-use super::engine::{Engine, Totals};
+use super::engine::Engine;
 use super::layout::{Layout, LayoutError, Routing};
 use super::packet::Packet;
 use super::parameters::{ParameterError, Parameters};
 use super::pattern::Pattern;
+use super::totals::Totals;
 use crate::Random;
 
 /// What holds senders back beside full buffers.
@@ -313,8 +314,10 @@ impl Loaded {
             nodes[partner as usize].source = index as u32;
             nodes[index].chunks = load.control.chunks(slowness[partner as usize] > 1);
         }
+        let mut engine = Engine::new(layout, routing, parameters, seed);
+        engine.is_slow = slowness.iter().map(|&factor| factor > 1).collect();
         Ok(Loaded {
-            engine: Engine::new(layout, routing, parameters, seed),
+            engine,
             machine: Machine { parameters, ..*machine },
             nodes,
             is_uniform: partners.is_none(),

@@ -9,7 +9,7 @@
 //!   reason why its packets cannot wait for each other in a circle;
 //! * `parameters.rs`: the numbers of routers and links;
 //! * `packet.rs`, `wheel.rs`: packets under way, and what is due when;
-//! * `engine.rs`: routers and links, one cycle after the other;
+//! * `engine.rs`, `totals.rs`: routers and links, one cycle after the other, and what they did;
 //! * `pattern.rs`, `load.rs`: what nodes do: who sends to whom, slow nodes, marks of congestion, chunks;
 //! * `all_to_all/`: exchanges of all nodes, by the techniques of bulk-transfer scheduling and as MPIs do them;
 //! * `throughput.rs`: how much comes through once the network has settled.
@@ -28,15 +28,16 @@ pub(crate) mod routes_tests;
 #[cfg(test)]
 mod tests;
 mod throughput;
+mod totals;
 mod wheel;
 
 pub use dragonfly::Dragonfly;
-pub use engine::Totals;
 pub use fat_tree::FatTree;
 pub(crate) use layout::Far;
 pub use layout::{Layout, LayoutError, PORTS_MAX, Routing};
 pub use load::{Control, Counts, Limited, Load, Loaded, Machine, MachineError, SLOW_FACTOR_MAX};
 pub(crate) use packet::Journey;
-pub use parameters::{BUFFER_FLITS_MAX, CHANNELS_MAX, LATENCY_MAX, ParameterError, Parameters};
+pub use parameters::{BUFFER_FLITS_MAX, CHANNELS_MAX, ChannelMap, LATENCY_MAX, Lanes, ParameterError, Parameters};
 pub use pattern::Pattern;
 pub use throughput::{Settled, Throughput, Windows};
+pub use totals::{Choices, Totals};

@@ -7,11 +7,35 @@ use super::layout::Layout;
 /// Most channels of a link.
 pub const CHANNELS_MAX: u8 = 16;
 
+/// Which channel a packet takes at the end of its way through a dragonfly; the others are the same in both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelMap {
+    /// Each step of a way has its own: all packets end on the last one, apart from those that pass through.
+    #[default]
+    ByStep,
+    /// The number of global links taken decides: behind one of them packets end among those that pass through.
+    ByGlobalLinks,
+}
+
+/// Which of several equal channels a packet takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lanes {
+    /// The same all along, as it was injected.
+    #[default]
+    Fixed,
+    /// At each router the one with the fewest flits in use, its own if that has as few.
+    PerHop,
+}
+
 /// Routers and links. Times are cycles; a link carries a flit in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Channels of a link.
     pub channels: u8,
+    /// The channel at the end of a dragonfly's ways.
+    pub channel_map: ChannelMap,
+    /// The choice among equal channels.
+    pub lanes: Lanes,
     /// Flits that an input holds for each channel.
     pub buffer_flits: u16,
     /// Flits of the longest packet.
@@ -40,6 +64,8 @@ impl Parameters {
     /// cycle each for two allocations and the crossbar.
     pub const SCHNEIDER: Parameters = Parameters {
         channels: 4,
+        channel_map: ChannelMap::ByStep,
+        lanes: Lanes::Fixed,
         buffer_flits: 256,
         packet_flits: 16,
         speed_up_tenths: 24,

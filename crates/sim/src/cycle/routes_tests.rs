@@ -6,6 +6,7 @@ use super::dragonfly::Dragonfly;
 use super::fat_tree::FatTree;
 use super::layout::{Far, Layout, Routing};
 use super::packet::{Journey, NONE, Stage};
+use super::parameters::ChannelMap;
 use crate::Random;
 
 /// A buffer: the output and the channel that lead to it.
@@ -37,7 +38,7 @@ fn walk(
     layout: &Layout,
     from: (u32, Option<Buffer>),
     journey: Journey,
-    routing: Routing,
+    (routing, map): (Routing, ChannelMap),
     graph: &mut Graph,
     hops: u32,
 ) {
@@ -50,7 +51,7 @@ fn walk(
             for full in [false, true] {
                 let occupied = |port: u32| if (port == preferred) == full { 1_000 } else { 0 };
                 let mut changed = journey;
-                let way = layout.route(router, &mut changed, routing, 1, occupied, &mut Random::new(seed));
+                let way = layout.route(router, &mut changed, routing, map, occupied, &mut Random::new(seed));
                 if ways.insert((way.port, way.channel, changed.stage == Stage::Diverted)) {
                     let buffer = (router, way.port, way.channel);
                     graph.entry(buffer).or_default();
@@ -60,7 +61,7 @@ fn walk(
                     match layout.far(router, way.port) {
                         Far::Node(node) => assert_eq!(node, journey.to, "{layout}: a packet arrives where it should"),
                         Far::Router { router, .. } => {
-                            walk(layout, (router, Some(buffer)), changed, routing, graph, hops + 1);
+                            walk(layout, (router, Some(buffer)), changed, (routing, map), graph, hops + 1);
                         }
                         Far::Nothing => panic!("{layout}: no wire at {buffer:?}"),
                     }
@@ -71,14 +72,14 @@ fn walk(
 }
 
 /// All buffers that packets use, and what they wait for.
-fn graph(layout: &Layout, routing: Routing) -> Graph {
+fn graph(layout: &Layout, routing: Routing, map: ChannelMap) -> Graph {
     let mut graph = Graph::new();
     for from in 0..layout.nodes() {
         for to in (0..layout.nodes()).filter(|&to| to != from) {
             for via in vias(layout, from, to) {
                 let journey = Journey { from, to, via, ..Journey::default() };
                 let router = layout.place_of(from).0;
-                walk(layout, (router, None), journey, routing, &mut graph, 0);
+                walk(layout, (router, None), journey, (routing, map), &mut graph, 0);
             }
         }
     }
@@ -115,6 +116,8 @@ pub(crate) fn has_circle<Buffer: Ord + Copy>(graph: &BTreeMap<Buffer, BTreeSet<B
     }
 }
 
+const MAPS: [ChannelMap; 2] = [ChannelMap::ByStep, ChannelMap::ByGlobalLinks];
+
 const ROUTINGS: [Routing; 3] = [Routing::Minimal, Routing::Valiant, Routing::PROGRESSIVE];
 
 #[test]
@@ -145,10 +148,10 @@ fn wires_have_two_ends() {
 #[test]
 fn all_routes_arrive_and_no_circle_of_buffers_waits_for_itself() {
     for layout in layouts() {
-        for routing in ROUTINGS {
-            let graph = graph(&layout, routing);
+        for (routing, map) in ROUTINGS.iter().flat_map(|&routing| MAPS.map(|map| (routing, map))) {
+            let graph = graph(&layout, routing, map);
             assert!(!graph.is_empty());
-            assert!(!has_circle(&graph), "{layout}, {routing:?}");
+            assert!(!has_circle(&graph), "{layout}, {routing:?}, {map:?}");
         }
     }
 }
@@ -157,15 +160,34 @@ fn all_routes_arrive_and_no_circle_of_buffers_waits_for_itself() {
 #[test]
 fn with_three_channels_a_dragonfly_has_a_circle() {
     let layout = Layout::Dragonfly(DRAGONFLIES[1]);
-    let full = graph(&layout, Routing::PROGRESSIVE);
-    for (one, other) in [(0, 1), (1, 2), (2, 3)] {
-        let merged = |(router, port, channel): Buffer| (router, port, if channel == other { one } else { channel });
-        let mut three = Graph::new();
-        for (buffer, waits) in &full {
-            three.entry(merged(*buffer)).or_default().extend(waits.iter().map(|&buffer| merged(buffer)));
+    for map in MAPS {
+        let full = graph(&layout, Routing::PROGRESSIVE, map);
+        for (one, other) in [(0, 1), (1, 2), (2, 3)] {
+            let merged = |(router, port, channel): Buffer| (router, port, if channel == other { one } else { channel });
+            let mut three = Graph::new();
+            for (buffer, waits) in &full {
+                three.entry(merged(*buffer)).or_default().extend(waits.iter().map(|&buffer| merged(buffer)));
+            }
+            assert!(has_circle(&three), "{map:?}: channels {one} and {other} as one");
         }
-        assert!(has_circle(&three), "channels {one} and {other} as one");
     }
+}
+
+/// By steps a node is reached on one channel; by global links on two, and local links of others' ways share the first.
+#[test]
+fn the_maps_differ_at_the_ends_of_ways_only() {
+    let layout = Layout::Dragonfly(DRAGONFLIES[1]);
+    let [by_step, by_global_links] = MAPS.map(|map| graph(&layout, Routing::PROGRESSIVE, map));
+    let into_nodes = |graph: &Graph| -> BTreeSet<u32> {
+        let is_last = |&&(router, port, _): &&Buffer| matches!(layout.far(router, port), Far::Node(_));
+        graph.keys().filter(is_last).map(|&(_, _, channel)| channel).collect()
+    };
+    assert_eq!(into_nodes(&by_step), BTreeSet::from([3]));
+    assert_eq!(into_nodes(&by_global_links), BTreeSet::from([2, 3]));
+    let global = |graph: &Graph| -> BTreeSet<Buffer> {
+        graph.keys().filter(|&&(router, port, _)| layout.is_global(router, port)).copied().collect()
+    };
+    assert_eq!(global(&by_step), global(&by_global_links));
 }
 
 #[test]

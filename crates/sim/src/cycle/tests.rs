@@ -1,8 +1,8 @@
 //! Small networks under load: nothing is lost, nothing comes twice, nothing stands still, room is accounted for.
 
 use super::{
-    Control, Dragonfly, FatTree, Layout, Limited, Load, Loaded, Machine, Parameters, Pattern, Routing, Throughput,
-    Windows,
+    ChannelMap, Control, Dragonfly, FatTree, Lanes, Layout, Limited, Load, Loaded, Machine, Parameters, Pattern,
+    Routing, Throughput, Windows,
 };
 
 /// 9 groups of 4 routers of 2 nodes: 72 nodes, in the proportions of R's.
@@ -75,6 +75,45 @@ fn at_saturation_nothing_is_lost_or_doubled_and_nothing_stands_still() {
             }
         }
     }
+}
+
+/// The other map, and lanes chosen at each hop, lose and double nothing either, and stand still nowhere.
+#[test]
+fn with_other_channels_nothing_is_lost_and_nothing_stands_still() {
+    let maps = [ChannelMap::ByStep, ChannelMap::ByGlobalLinks].map(|map| [(map, 4), (map, 8)]);
+    for (channel_map, channels) in maps.into_iter().flatten() {
+        for (routing, lanes) in ROUTINGS.iter().flat_map(|&one| [(one, Lanes::Fixed), (one, Lanes::PerHop)]) {
+            let load = Load { slow_nodes: 3, slow_factor: 8, ..Load::full(Pattern::Pairs) };
+            let parameters = Parameters { channels, channel_map, lanes, buffer_flits: 32, ..Parameters::SCHNEIDER };
+            let mut loaded = Loaded::new(&Machine { parameters, ..small(routing, load) }).unwrap();
+            loaded.run(1_500);
+            loaded.engine.check_room();
+            drain(&mut loaded);
+            loaded.engine.check_room();
+            assert_eq!(loaded.counts().sunk, loaded.counts().sent, "{channels} {channel_map:?} {lanes:?} {routing:?}");
+        }
+    }
+}
+
+/// Choices that are counted: as many detours as packets that were diverted, to slow nodes apart from the others.
+#[test]
+fn choices_are_counted_for_packets_to_slow_nodes_apart() {
+    let load = Load { slow_nodes: 3, slow_factor: 8, ..Load::full(Pattern::Pairs) };
+    let mut loaded = Loaded::new(&small(Routing::PROGRESSIVE, load)).unwrap();
+    loaded.run(5_000);
+    let totals = loaded.totals();
+    let [healthy, to_slow] = totals.choices;
+    assert_eq!(healthy.diverted + to_slow.diverted, totals.diverted);
+    assert!(to_slow.compared > 0 && healthy.compared > 10 * to_slow.compared, "{totals:?}");
+    assert!(
+        healthy.diverted < healthy.compared && healthy.shortest_flits > 0 && healthy.detour_flits > 0,
+        "{totals:?}"
+    );
+    // With one lane of each class there is nothing to choose, so the choice changes nothing.
+    let parameters = Parameters { lanes: Lanes::PerHop, ..Parameters::SCHNEIDER };
+    let mut other = Loaded::new(&Machine { parameters, ..small(Routing::PROGRESSIVE, load) }).unwrap();
+    other.run(5_000);
+    assert_eq!((other.totals(), other.counts()), (totals, loaded.counts()));
 }
 
 /// One packet through an empty network: each router and wire takes what the parameters say, and the tail follows.

@@ -6,6 +6,7 @@
 //! while a tree of full buffers still grows, so that rate is kept too.
 
 use super::load::{Loaded, Machine, MachineError};
+use super::totals::Choices;
 
 /// How long a run is, and what counts as settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,9 @@ pub struct Throughput {
     pub diverted: f64,
     /// Packets of one flit that carried credits, per packet of data.
     pub credit_packets: f64,
+    /// Comparisons of ways by adaptive routers, in all cycles: for packets to nodes that are not slow, and to slow
+    /// ones.
+    pub choices: [Choices; 2],
 }
 
 /// Accepted flits of all and of the nodes that are not slow.
@@ -114,6 +118,7 @@ impl Throughput {
             hops: totals.hops,
             diverted: totals.diverted as f64 / totals.injected.max(1) as f64,
             credit_packets: counts.credit_packets as f64 / counts.sent.max(1) as f64,
+            choices: totals.choices,
         })
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::cycle::all_to_all::Plan;
 use crate::cycle::{
-    Control, Dragonfly, FatTree, Layout, Limited, Load, Machine, Parameters, Pattern, Routing, SLOW_FACTOR_MAX, Windows,
+    ChannelMap, Control, Dragonfly, FatTree, Lanes, Layout, Limited, Load, Machine, Parameters, Pattern, Routing,
+    SLOW_FACTOR_MAX, Windows,
 };
 
 use super::exchange::{self, Blocks, ExchangeFields};
@@ -142,6 +143,19 @@ pub const FABRIC_FIELDS: &[Field<FabricDraft>] = fields! {
     "fabric" "adaptive_threshold" "30" "In flits" => |d, t| d.threshold = number(t)?;
     "fabric" "channels" "4"
         "Virtual channels of a link; of a dragonfly a multiple of 4" => |d, t| d.parameters.channels = positive(t)?;
+    "fabric" "channel_map" "by_step"
+        "Which channel packets take at the end of a dragonfly's ways: by_step (one of their own) or by_global_links (behind \
+         one global link that of packets that pass through the group)" =>
+        |d, t| d.parameters.channel_map = match word(t, &["by_step", "by_global_links"])? {
+            "by_global_links" => ChannelMap::ByGlobalLinks,
+            _ => ChannelMap::ByStep,
+        };
+    "fabric" "lanes" "fixed"
+        "Which of equal channels packets take: fixed (the same all along) or per_hop (at each router the emptiest)" =>
+        |d, t| d.parameters.lanes = match word(t, &["fixed", "per_hop"])? {
+            "per_hop" => Lanes::PerHop,
+            _ => Lanes::Fixed,
+        };
     "fabric" "buffer_flits" "256"
         "Flits that a router's input holds, per virtual channel" => |d, t| d.parameters.buffer_flits = positive(t)?;
     "fabric" "packet_flits" "16" "Flits of a packet" => |d, t| d.parameters.packet_flits = positive(t)?;
@@ -318,12 +332,15 @@ impl Draft for FabricDraft {
         if fabric.exchange.as_ref().is_some_and(|plan| !exchange::heeds(plan, field.section, field.name)) {
             return false;
         }
-        let Machine { layout, routing, load, .. } = fabric.machine;
+        let Machine { layout, routing, parameters, load, .. } = fabric.machine;
         match field.name {
             "groups" | "routers_per_group" | "nodes_per_router" | "global_links" => {
                 matches!(layout, Layout::Dragonfly(_))
             }
             "radix" | "levels" => matches!(layout, Layout::FatTree(_)),
+            "channel_map" => matches!(layout, Layout::Dragonfly(_)),
+            // With one channel of each class there is nothing to choose.
+            "lanes" => u32::from(parameters.channels) > layout.classes(),
             // A tree's ways up are equal: the least occupied one is taken.
             "adaptive_bias" | "adaptive_threshold" => {
                 matches!((layout, routing), (Layout::Dragonfly(_), Routing::Adaptive { .. }))
@@ -345,6 +362,7 @@ impl Draft for FabricDraft {
         let decides = match field.name {
             "adaptive_bias" | "adaptive_threshold" => "routing",
             "shift" => "pattern",
+            "lanes" => "channels",
             "slow_factor" => "slow_nodes",
             "mark_strength" | "mark_decay_cycles" | "chunks" | "limited" => "control",
             _ => "topology",

@@ -259,10 +259,11 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
         "Of operation phases: ranges of ranks, such as \"1-63 64-127\"; the credits of rank 0 towards them are noted" =>
             |d, t| d.watched = ranges(t)?;
     "workload" "variation" "as_published"
-        "What is changed of a NAS benchmark: as_published, input_given (MG without the reductions for its input), edges_copied \
-         (LU), words_at_first, or transpose_at_once (FT)" =>
-        |d, t| d.variation = match word(t, &["as_published", "input_given", "edges_copied", "words_at_first", "transpose_at_once"])? {
+        "What is changed of a NAS benchmark: as_published, input_given (MG without the reductions for its input), \
+         interior_points (LU: work by interior points, as its loops have it), edges_copied (LU), words_at_first, or transpose_at_once (FT)" =>
+        |d, t| d.variation = match word(t, &["as_published", "input_given", "interior_points", "edges_copied", "words_at_first", "transpose_at_once"])? {
             "input_given" => Variation::InputGiven,
+            "interior_points" => Variation::InteriorPoints,
             "edges_copied" => Variation::EdgesCopied,
             "words_at_first" => Variation::WordsAtFirst,
             "transpose_at_once" => Variation::TransposeAtOnce,

@@ -11,7 +11,7 @@
 use std::fmt;
 
 use super::{End, Hop, Port, RouterId, TopologyError, checked_nodes};
-use crate::cycle::{Dragonfly, Far, FatTree, Journey, Layout, Routing};
+use crate::cycle::{ChannelMap, Dragonfly, Far, FatTree, Journey, Layout, Routing};
 use crate::{NodeId, Random};
 
 /// Which way packets take from node to node.
@@ -94,12 +94,12 @@ impl Wired {
         };
         let mut random = Random::stream(DRAWS, u64::from(from.0) << 32 | u64::from(to.0));
         let lanes = channels / self.channels_per_lane();
-        let mut journey = Journey { from: from.0, to: to.0, lane: (to.0 % lanes) as u8, ..Journey::default() };
+        let mut journey = Journey { from: from.0, to: to.0, ..Journey::default() };
         self.layout.prepare(&mut journey, &mut random);
-        let way = self.layout.route(router.0, &mut journey, routing, lanes, |_| 0, &mut random);
+        let way = self.layout.route(router.0, &mut journey, routing, ChannelMap::ByStep, |_| 0, &mut random);
         // Packets are handed to nodes by the first channel.
         let is_last = matches!(self.layout.far(router.0, way.port), Far::Node(_));
-        Hop { port: Port(way.port), channel: if is_last { 0 } else { way.channel } }
+        Hop { port: Port(way.port), channel: if is_last { 0 } else { way.channel * lanes + to.0 % lanes } }
     }
 }
 

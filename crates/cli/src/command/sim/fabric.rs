@@ -39,6 +39,7 @@ impl From<Throughput> for Found {
             latency: found.latency,
             diverted: found.diverted,
             credit_packets: found.credit_packets,
+            choices: found.choices,
             cycles: found.cycles,
             hops: found.hops,
         };

@@ -49,7 +49,8 @@ pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
         [neighbour(row > 0, me.wrapping_sub(1), height), neighbour(column > 0, me.wrapping_sub(across), width)];
     let behind = [neighbour(row + 1 < across, me + 1, height), neighbour(column + 1 < down, me + across, width)];
     let (norms, sums) = (task.allocate(POINT_BYTES), task.allocate(POINT_BYTES));
-    let time = nas.time(size);
+    let part = interior(points, (across, row)) * interior(points, (down, column));
+    let time = of_process(nas, size, part);
     let planes = points - 2;
     let plane = share(time, SWEEPS_SHARE / 2.0 / f64::from(planes));
 
@@ -82,6 +83,22 @@ pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
     begin
 }
 
+/// Points along one axis that the loops of the `index`th of so many processes cover: those on the grid's surface are
+/// left out (`ist`, `iend`, `jst`, `jend` of NPB's `subdomain.f`).
+fn interior(points: u32, (parts, index): (u32, u32)) -> u32 {
+    part_of(points, parts, index) - u32::from(index == 0) - u32::from(index + 1 == parts)
+}
+
+/// The time that a process with so many interior points of each plane computes in an iteration: the same as every
+/// other, or its part of the time of all.
+fn of_process(nas: &Nas, size: u32, interior: u32) -> Time {
+    let (time, plane) = (nas.time(size), f64::from(nas.edge() - 2).powi(2));
+    match nas.variation {
+        Variation::InteriorPoints => share(time, f64::from(interior * size) / plane),
+        _ => time,
+    }
+}
+
 /// Exchanges the faces along one axis, then along the other.
 async fn faces(world: &Communicator, before: [Option<Neighbour>; 2], behind: [Option<Neighbour>; 2]) {
     let task = world.task();
@@ -95,5 +112,26 @@ async fn faces(world: &Communicator, before: [Option<Neighbour>; 2], behind: [Op
             world.send(to.rank, Tag(3), to.face).await;
         }
         task.wait_all(coming).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::nas::{Benchmark, Class};
+
+    /// With eight processes those at the ends of the long side have 465 points of each plane, the others 496.
+    #[test]
+    fn interior_points_of_all_processes_are_those_of_a_plane() {
+        let part = |rank: u32| interior(64, (4, rank % 4)) * interior(64, (2, rank / 4));
+        let parts: Vec<u32> = (0..8).map(part).collect();
+        assert_eq!(parts, [465, 496, 496, 465, 465, 496, 496, 465]);
+        assert_eq!(parts.iter().sum::<u32>(), 62 * 62);
+        let lu =
+            |variation| Nas { benchmark: Benchmark::Lu, class: Class::A, iterations: None, rate: 300.0, variation };
+        let equal = of_process(&lu(Variation::AsPublished), 8, 465);
+        let of = |part| of_process(&lu(Variation::InteriorPoints), 8, part).0 as f64 / equal.0 as f64;
+        assert!((of(496) / of(465) - 496.0 / 465.0).abs() < 1e-6, "{} {}", of(496), of(465));
+        assert!((parts.iter().map(|&part| of(part)).sum::<f64>() - 8.0).abs() < 1e-6, "all compute as much as before");
     }
 }

@@ -124,6 +124,9 @@ pub enum Variation {
     /// MG: without the reductions by which processes agree on the points of the input, which are most of its messages
     /// where there are many processes and few iterations.
     InputGiven,
+    /// LU: a process computes for the interior points that it has, as the program's loops do, and not as much as every
+    /// other.
+    InteriorPoints,
     /// LU: an edge that may not leave yet waits as a copy, and its sender goes on.
     EdgesCopied,
     /// Before anything else, everybody sends a word to everybody, all at once.
