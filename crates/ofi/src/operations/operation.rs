@@ -13,23 +13,29 @@ use tidegate_message::Context;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum EventKind {
-    /// A send of ours.
-    Send,
     /// A receive of ours.
     Receive,
-    /// An RMA write or an atomic without result.
-    Write,
-    /// An RMA read or an atomic with result.
-    Read,
     /// A write of a peer to our memory, or an atomic without result.
     RemoteWrite,
     /// A read of a peer from our memory, or an atomic with result.
     RemoteRead,
+    /// A send of ours.
+    Send,
+    /// An RMA write or an atomic without result.
+    Write,
+    /// An RMA read or an atomic with result.
+    Read,
 }
 
 impl EventKind {
     /// How many kinds there are.
     pub const COUNT: usize = 6;
+
+    /// Whether it goes to the queue of receives. These kinds are the first, so that one comparison tells.
+    #[inline(always)]
+    pub fn comes_in(self) -> bool {
+        self as usize <= EventKind::RemoteRead as usize
+    }
 }
 
 /// Where the flags of a call come from.
