@@ -112,6 +112,13 @@ mod tests {
     use tidegate_message::Buffer;
 
     #[test]
+    fn kinds_that_come_in_are_the_first() {
+        use EventKind::*;
+        let kinds = [Send, Receive, Write, Read, RemoteWrite, RemoteRead];
+        assert_eq!(kinds.map(EventKind::comes_in), [false, true, false, false, true, true]);
+    }
+
+    #[test]
     fn pieces_are_taken_together_up_to_the_limit() {
         let memory = [0u8; 64];
         let piece = iovec { iov_base: memory.as_ptr().cast_mut().cast(), iov_len: 3 };
