@@ -19,13 +19,13 @@ from harness.paths import LIBRARY_FOLDER, PROGRAMS, ROOT
 
 SOURCE = ROOT / "tests" / "programs" / "instructions.c"
 FEW, MANY = 1000, 11000
-LIMITS = {("none", 8): 1516, ("static", 8): 1630, ("dynamic", 8): 1578, ("dynamic", 64): 2638, ("dynamic", 256): 2964, ("dynamic", 512): 3060,
-          ("dynamic", 2048): 3520, ("speculative", 8): 1558, ("speculative", 2048): 3520}
-"""By scheme and length in bytes. (3,352 and 3,300 of 2 KiB alone; beside other work polls in vain are among them, 3,447 once.)"""
-POLLS = {"alone": ({}, 156), "second path": ({"FABRIC": "tcp"}, 251)}
-"""Reads of a queue to which nothing comes: the settings, and the limit. libfabric 1.17's shm takes 169 (this program with
-`shm` as its last word)."""
-SHARE_MOST = 120
+LIMITS = {("none", 8): 1382, ("static", 8): 1509, ("dynamic", 8): 1447, ("dynamic", 64): 2481, ("dynamic", 256): 2783, ("dynamic", 512): 2893,
+          ("dynamic", 2048): 3370, ("speculative", 8): 1424, ("speculative", 2048): 3310}
+"""By scheme and length in bytes. (3,163 and 3,113 of 2 KiB alone; beside other work polls in vain are among them, some 100 more once.)"""
+POLLS = {"alone": ({}, 102), "second path": ({"FABRIC": "tcp"}, 190)}
+"""Reads of a queue to which nothing comes: the settings, and the limit. With a second path a thread may come in, so each read takes the lock.
+libfabric 1.17's shm takes 169 (this program with `shm` as its last word)."""
+SHARE_MOST = {"static": 127, "dynamic": 70}
 """What flow control may add to a message of 8 bytes."""
 
 
@@ -96,7 +96,7 @@ def test_an_empty_poll_costs_no_more_than_it_did(where: str) -> None:
 
 
 @needs_valgrind
-@pytest.mark.parametrize("scheme", ["static", "dynamic"])
+@pytest.mark.parametrize("scheme", SHARE_MOST)
 def test_flow_control_is_a_small_part_of_it(scheme: str) -> None:
     share = per_message(scheme, 8) - per_message("none", 8)
-    assert share <= SHARE_MOST, f"{share:.0f} instructions per message of 8 bytes"
+    assert share <= SHARE_MOST[scheme], f"{share:.0f} instructions per message of 8 bytes"

@@ -213,7 +213,21 @@ unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
+/// Out of line, so that it is not in the way of the buffers that are one piece.
+#[cold]
+#[inline(never)]
+fn drop_pieces(pieces: Box<Scattered>) {
+    drop(pieces);
+}
+
 impl Buffer for IoBuffer {
+    #[inline(always)]
+    fn end(self) {
+        if let Memory::Many(pieces) = self.0 {
+            drop_pieces(pieces);
+        }
+    }
+
     #[inline(always)]
     fn len(&self) -> usize {
         match &self.0 {

@@ -406,9 +406,15 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_quiet(&mut self) -> bool {
-        self.first.is_quiet() && self.second.as_mut().is_none_or(B::is_quiet)
+        if !self.first.is_quiet() {
+            return false;
+        }
+        match &mut self.second {
+            Some(second) => second.is_quiet(),
+            None => true,
+        }
     }
 
     #[inline]

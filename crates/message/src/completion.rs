@@ -188,15 +188,19 @@ impl Ended {
         self.places.push(completion);
     }
 
-    /// The first so many are taken.
+    /// The first of those that nobody has taken.
     #[inline(always)]
-    pub(crate) fn forget(&mut self, count: usize) {
-        debug_assert!(count <= self.len(), "no more than there are");
-        self.taken += count;
+    pub(crate) fn first(&self) -> Option<&Completion> {
+        if self.taken < self.used { self.places.get(self.taken) } else { None }
+    }
+
+    /// The first is taken. For a caller that goes on until none is left, or with [`pop`](Self::pop).
+    #[inline(always)]
+    pub(crate) fn pass(&mut self) {
+        debug_assert!(self.len() > 0, "there is one");
+        self.taken += 1;
         if self.taken == self.used {
             (self.taken, self.used) = (0, 0);
-        } else if self.taken > self.len() {
-            self.close_up();
         }
     }
 
@@ -214,7 +218,10 @@ impl Ended {
         }
         let nothing = Completion::plain(Context(0), Operation::Send, 0, Ok(()));
         let completion = std::mem::replace(&mut self.places[self.taken], nothing);
-        self.forget(1);
+        self.pass();
+        if self.taken > self.len() {
+            self.close_up();
+        }
         Some(completion)
     }
 }
@@ -233,8 +240,10 @@ mod tests {
                 0 => assert_eq!(ended.pop().map(|completion| completion.context.0), expected.pop_front()),
                 1 => {
                     let count = (random as usize >> 8) % (ended.len() + 1);
-                    ended.forget(count);
-                    expected.drain(..count);
+                    for number in expected.drain(..count) {
+                        assert_eq!(ended.first().map(|completion| completion.context.0), Some(number));
+                        ended.pass();
+                    }
                 }
                 _ => {
                     ended.push(Completion::plain(Context(number), Operation::Send, 0, Ok(())));
@@ -242,7 +251,7 @@ mod tests {
                 }
             }
             assert!(ended.left().iter().map(|completion| completion.context.0).eq(expected.iter().copied()));
-            assert!(ended.len() == expected.len() && ended.taken <= expected.len());
+            assert!(ended.len() == expected.len() && ended.first().is_none() == expected.is_empty());
         }
     }
 }

@@ -38,6 +38,7 @@ impl Protocol {
     }
 
     /// Whether there is anybody to whom something has been said, or will be.
+    #[inline]
     pub fn has_peers(&self) -> bool {
         !self.by_id.is_empty() || !self.notices.is_empty()
     }

@@ -23,11 +23,11 @@ const FLUSH_MOST: Duration = Duration::from_secs(2);
 /// Time between two looks while it waits.
 const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
 /// While nobody is known on another host, one of so many polls looks at the clock,
-const POLLS_PER_LOOK: u32 = 16;
+const POLLS_PER_LOOK: u32 = 32;
 /// and the network is asked for strangers when so much time has passed.
 const LOOK_INTERVAL: Duration = Duration::from_micros(100);
 /// While somebody is, and nothing has come of late, once in so many.
-const POLLS_PER_EXCHANGE: u32 = 4;
+const POLLS_PER_EXCHANGE: u32 = 2;
 /// Exchanges that bring nothing before nothing has come of late: an answer may be on its way.
 const EXCHANGES_BUSY: u32 = 64;
 
@@ -159,7 +159,7 @@ impl<N: Network> FabricLink<N> {
     }
 
     /// Whether the poll of this number exchanges; without peers, if it is also time to look.
-    #[inline]
+    #[inline(always)]
     fn may_exchange(&self, poll: u32) -> bool {
         match self.protocol.has_peers() {
             true if self.exposed > 0 || self.protocol.is_reading() => true,
@@ -369,7 +369,7 @@ impl<N: Network> Link for FabricLink<N> {
         event
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_quiet(&mut self) -> bool {
         let polls = self.polls.wrapping_add(1);
         let is_quiet = !self.protocol.is_active() && !self.may_exchange(polls);

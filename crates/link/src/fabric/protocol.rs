@@ -341,6 +341,7 @@ impl Protocol {
     }
 
     /// Whether a packet is there to be taken.
+    #[inline]
     pub fn has_packets(&self) -> bool {
         !self.mailbox.is_empty()
     }

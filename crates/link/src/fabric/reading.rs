@@ -28,6 +28,7 @@ impl Protocol {
     }
 
     /// Whether a peer's memory is being read.
+    #[inline]
     pub fn is_reading(&self) -> bool {
         self.reads.is_busy()
     }

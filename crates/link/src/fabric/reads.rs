@@ -370,6 +370,7 @@ impl Reads {
     }
 
     /// Whether anything is being read, or is to be.
+    #[inline]
     pub fn is_busy(&self) -> bool {
         !self.transfers.is_empty() || !self.ended.is_empty()
     }

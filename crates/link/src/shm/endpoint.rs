@@ -13,8 +13,8 @@ use super::posting::{pool_of, reader_of};
 use super::reclaiming::{Effort, clear_away};
 use super::segment::OwnSegment;
 use super::send_buffers::SendBuffers;
-use super::spin::{Idle, SpinPolicy, Step};
-use super::state::{Monitor, Peer, PeerState, ShmLink, describe};
+use super::spin::SpinPolicy;
+use super::state::{Idling, Monitor, Peer, PeerState, ShmLink, describe};
 use super::vacant::Vacant;
 use super::wait_meter::WaitMeter;
 use super::wake::{Alarm, CHECK, Waker};
@@ -34,8 +34,6 @@ use tidegate_message::{
     Arrival, Closing, Counter, Counters, Fill, Instant, Link, LinkEvent, Medium, PeerNames, SenderWrites, WriteError,
 };
 
-/// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
-const LOOKS_LINGERING: u32 = 1024;
 /// Packets in a row that make a burst.
 const BURST: u32 = 8;
 /// Packets in a row after which the fill of the mailbox is looked at again.
@@ -74,6 +72,13 @@ impl ShmConfig {
 }
 
 impl ShmLink {
+    /// The first packets to a peer, or the first since its connection has ended.
+    #[inline(never)]
+    fn write_first(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError> {
+        self.connect(to)?;
+        self.write(to, count, fill)
+    }
+
     /// Creates the segment and reclaims those that dead processes left behind.
     pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
         let here = Here::find();
@@ -132,6 +137,7 @@ impl ShmLink {
             stats,
             next_look: Instant::default(),
             is_look_due: false,
+            idling: Idling::default(),
             wait_meter: WaitMeter::default(),
             wait_ends: None,
             wait_begins: None,
@@ -147,67 +153,6 @@ impl ShmLink {
     /// Where segments lie.
     pub fn directory(&self) -> &Path {
         &self.config.directory
-    }
-
-    /// Progress found something to do.
-    #[inline]
-    pub fn busy(&mut self) {
-        if let Some(looked) = self.spin.reset() {
-            self.end_run(looked);
-        }
-    }
-
-    /// Progress found nothing to do: waits a little for a packet, or spins; now and then looks whether peers live. Says
-    /// whether a packet has come meanwhile, and whether the caller is to give the processor away.
-    #[inline]
-    pub fn idle(&mut self) -> Idle {
-        match self.spin.step() {
-            Step::Linger if self.look_longer() => Idle::Arrived,
-            Step::Spin => {
-                std::hint::spin_loop();
-                Idle::Spin
-            }
-            step => self.end_idle(step),
-        }
-    }
-
-    /// An empty poll of another kind, which has been answered already: as [`idle`](Self::idle), but waits for nothing.
-    pub fn count_idle(&mut self) -> Idle {
-        let step = self.spin.step();
-        self.end_idle(step)
-    }
-
-    /// What is left to do of a step that waits for nothing.
-    #[inline]
-    fn end_idle(&mut self, step: Step) -> Idle {
-        match step {
-            Step::Linger | Step::Spin => Idle::Spin,
-            Step::Look => {
-                self.watch_run();
-                Idle::Spin
-            }
-            Step::Yield => self.yield_now(),
-        }
-    }
-
-    /// Waits a little for a packet, if the processor is ours; never gives it away. Returns whether one has come.
-    pub fn linger(&mut self) -> bool {
-        self.spin.may_linger() && self.look_longer()
-    }
-
-    fn look_longer(&self) -> bool {
-        (0..LOOKS_LINGERING).any(|_| self.reader.is_ready())
-    }
-
-    #[cold]
-    fn yield_now(&mut self) -> Idle {
-        // A program that seldom polls looks each time.
-        self.watch_run();
-        if !self.spin.is_yield_due() {
-            return Idle::Spin;
-        }
-        self.stats.counters().add(Counter::Yields, 1);
-        Idle::Yield
     }
 
     /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after
@@ -346,11 +291,8 @@ impl Link for ShmLink {
     // With two callers in `Paths` the compiler would not inline it, and one of them is on the way of every message.
     #[inline(always)]
     fn write(&mut self, to: PeerId, count: u32, fill: impl Fill) -> Result<u32, WriteError> {
-        if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. })) {
-            self.connect(to)?;
-        }
         let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(to.0 as usize) else {
-            return Err(WriteError::Full);
+            return self.write_first(to, count, fill);
         };
         let (written, wake) = connection.write_many(count, fill);
         if written == 0 {

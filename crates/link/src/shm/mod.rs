@@ -28,6 +28,7 @@ mod error;
 mod faults;
 mod filling;
 mod fork;
+mod idling;
 mod index;
 mod layout;
 mod life;

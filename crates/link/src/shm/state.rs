@@ -14,7 +14,7 @@ use super::peer::{State, Table};
 use super::region::Regions;
 use super::segment::OwnSegment;
 use super::send_buffers::{InUse, SendBuffers};
-use super::spin::SpinPolicy;
+use super::spin::{SpinPolicy, Step};
 use super::vacant::Vacant;
 use super::wait_meter::WaitMeter;
 use super::wake::{Alarm, Waker};
@@ -148,6 +148,18 @@ impl Monitor {
     }
 }
 
+/// What the next empty poll is likely to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Idling {
+    /// Wait for a moment, as most do.
+    #[default]
+    Spins,
+    /// This, which it has begun.
+    Begun(Step),
+    /// Look whether to give the processor away: nothing has come for long.
+    Yields,
+}
+
 /// One endpoint's view of shared memory: its own mailbox and those of its peers.
 ///
 /// One value belongs to one endpoint and is used by one thread at a time. Call [`busy`](Self::busy) or
@@ -204,6 +216,8 @@ pub struct ShmLink {
     /// When what is open is to be written again, and whether that has been found out.
     pub(super) next_look: Instant,
     pub(super) is_look_due: bool,
+    /// What the next empty poll is likely to do.
+    pub(super) idling: Idling,
     /// Where what is open may be read: how long the application polls in vain, and what of that is still to be told.
     pub(super) wait_meter: WaitMeter,
     pub(super) wait_ends: Option<Instant>,

@@ -194,10 +194,17 @@ impl<L: Link> Endpoint<L> {
         self.port.ended.left()
     }
 
-    /// Forgets the first so many of them.
-    #[inline]
-    pub fn forget_completions(&mut self, count: usize) {
-        self.port.ended.forget(count);
+    /// The first of them.
+    #[inline(always)]
+    pub fn first_completion(&self) -> Option<&Completion> {
+        self.port.ended.first()
+    }
+
+    /// Takes the first of them, for a caller that has had its look and goes on until none is left, or with
+    /// [`poll_completion`](Self::poll_completion).
+    #[inline(always)]
+    pub fn pass_completion(&mut self) {
+        self.port.ended.pass();
     }
 
     /// Whether peers have departed whose places are not free yet: then take all completions before the next call of
@@ -222,15 +229,21 @@ impl<L: Link> Endpoint<L> {
         own + self.fences.waiting() > 0 || self.inbound.is_under_way() || self.port.egress.has_any_waiting()
     }
 
-    /// The same, for who asks after every call: mostly no call since the last answer has given us anything to do that
-    /// may be left.
-    #[inline]
-    pub fn leaves_work(&mut self) -> bool {
+    /// Whether that is possible, for who asks after every call: mostly no call since the last answer of
+    /// [`leaves_work`](Self::leaves_work) has given us anything to do that may be left.
+    #[inline(always)]
+    pub fn may_leave_work(&self) -> bool {
         debug_assert!(
             self.port.egress.attention.has_begun() || !self.has_work_left(),
-            "something is left, and nobody has said so"
+            "something is left, and nothing has said so"
         );
-        self.port.egress.attention.has_begun() && self.looks_for_work()
+        self.port.egress.attention.has_begun()
+    }
+
+    /// The same as [`has_work_left`](Self::has_work_left), for who asks after calls that
+    /// [may have left some](Self::may_leave_work).
+    pub fn leaves_work(&mut self) -> bool {
+        self.may_leave_work() && self.looks_for_work()
     }
 
     #[cold]

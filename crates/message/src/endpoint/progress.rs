@@ -59,7 +59,13 @@ impl<L: Link> Endpoint<L> {
     /// Whether it is known that the endpoint has nothing to do, and nothing to tell, as long as nothing comes.
     #[inline(always)]
     pub fn has_nothing_to_do(&self) -> bool {
-        self.port.egress.attention.is_low() && self.port.ended.len() == 0
+        let has_nothing = self.port.egress.attention.is_low() && self.port.ended.len() == 0;
+        debug_assert!(!has_nothing || !self.may_have_work(), "attention is low, and there is work");
+        debug_assert!(
+            !has_nothing || self.port.egress.next_timeout().is_none(),
+            "something is due, and attention is low"
+        );
+        has_nothing
     }
 
     /// The same, though there may be something to tell.
@@ -70,12 +76,9 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether [`progress`](Self::progress) has nothing to do but what may have come, and nothing has: then it need not
     /// be called. This counts as a call of it.
-    #[inline]
+    #[inline(always)]
     pub fn is_quiet(&mut self) -> bool {
-        let is_quiet = self.has_nothing_to_do() && self.port.link.is_quiet();
-        debug_assert!(!is_quiet || !self.may_have_work(), "attention is low, and there is work");
-        debug_assert!(!is_quiet || self.port.egress.next_timeout().is_none(), "something is due, and attention is low");
-        is_quiet
+        self.has_nothing_to_do() && self.port.link.is_quiet()
     }
 
     /// A call of progress is over, which has raised attention if it has left something.

@@ -31,6 +31,9 @@ pub trait Buffer: Sized {
     /// A buffer with the same bytes in memory of its own, which lasts as long as the buffer or a slice of it does: for
     /// an operation that has to wait while the application may use its memory for something else.
     fn copied(&self) -> Self;
+    /// Drops it. Most buffers are one piece, for which nothing is to be done; a type can say so here, where it is
+    /// inlined, which the compiler does not do with drops that may free memory.
+    fn end(self) {}
 }
 
 /// Which application memory a link and its parts work with.

@@ -8,7 +8,7 @@ use super::message::{Active, Stored, TakenBack, Unexpected};
 use super::posted::{Place, Posted, PostedReceives};
 use super::unexpected::UnexpectedMessages;
 use crate::assembly::write_clipped;
-use crate::collections::list::Position;
+use crate::collections::list::{Position, Wanted};
 use crate::collections::slab::Slab;
 use crate::envelope::{Envelope, Number, Pattern};
 use crate::link::Buffer;
@@ -42,6 +42,24 @@ impl<B: Buffer> Whole<B> for &[u8] {
     #[inline(always)]
     fn copy_to(self, into: &mut B) {
         write_clipped(into, 0, self);
+    }
+}
+
+/// Wants a receive that accepts a message which has come whole, and takes no other; puts the message into it.
+struct FilledBy<'a, W> {
+    envelope: &'a Envelope,
+    payload: W,
+}
+
+impl<B: Buffer, W: Whole<B>> Wanted<Posted<B>> for FilledBy<'_, W> {
+    #[inline(always)]
+    fn meets(self, posted: &mut Posted<B>) -> bool {
+        let Place::Single(buffer) = &mut posted.place else { return false };
+        let accepts = posted.pattern.accepts(self.envelope.source, self.envelope.tag);
+        if accepts {
+            self.payload.copy_to(buffer);
+        }
+        accepts
     }
 }
 
@@ -111,14 +129,10 @@ impl<B: Buffer> MatchQueue<B> {
     /// tells.
     #[inline(always)]
     pub(crate) fn fill_first(&mut self, envelope: &Envelope, payload: impl Whole<B>) -> Option<Filled> {
-        let posted = self.posted.first_mut()?;
-        let Place::Single(buffer) = &mut posted.place else { return None };
-        if !posted.pattern.accepts(envelope.source, envelope.tag) {
-            return None;
-        }
-        payload.copy_to(buffer);
+        let posted = self.posted.take_first(FilledBy { envelope, payload })?;
+        let Place::Single(buffer) = posted.place else { return None };
         let filled = Filled { room: buffer.len(), context: posted.context, report: posted.report };
-        self.posted.drop_first();
+        buffer.end();
         Some(filled)
     }
 

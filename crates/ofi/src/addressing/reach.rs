@@ -120,7 +120,13 @@ pub fn linger(links: &mut Links) -> bool {
     links.first().linger() || look_at_network(links)
 }
 
+#[inline(always)]
 fn look_at_network(links: &mut Links) -> bool {
+    links.look_at_second().is_some() && look_at_second(links)
+}
+
+#[inline(never)]
+fn look_at_second(links: &mut Links) -> bool {
     let Some(network) = links.second() else { return false };
     if network.is_quiet() {
         return false;

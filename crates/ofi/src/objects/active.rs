@@ -181,12 +181,14 @@ impl Active {
         self.tickets.find_claimed(context)
     }
 
-    /// The operation that has ended as the `index`-th after those that were told of, if it is a plain success, with its
-    /// sender if it is a receive. Ends its ticket.
+    /// The operation that has ended first of those that were not told of, if it is a plain success, with its sender if
+    /// it is a receive. Ends its ticket.
     #[inline(always)]
-    pub fn plain_event(&mut self, index: usize) -> Option<(Event, Option<Target>)> {
-        let completion = self.engine.completions().get(index).filter(|completion| completion.result.is_ok())?;
-        Some((self.tickets.event(completion)?, completion.source))
+    pub fn plain_event(&mut self) -> Option<(Event, Option<Target>)> {
+        let completion = self.engine.first_completion().filter(|completion| completion.result.is_ok())?;
+        let plain = (self.tickets.event(completion)?, completion.source);
+        self.engine.pass_completion();
+        Some(plain)
     }
 
     /// Turns a completion into an event of queues and counters where [`PendingOperations::event`] cannot: writes of

@@ -13,7 +13,7 @@ use crate::objects::fabric::Fabric;
 use crate::objects::region::Regions;
 use crate::parameter::{Progress, Settings};
 use crate::threads::background;
-use crate::threads::domain_lock::{DomainLock, Entered, Guarded, Refusal};
+use crate::threads::domain_lock::{DomainLock, Entered, Guarded, Inside, Refusal};
 use crate::threads::poll_backoff::Policy;
 use crate::threads::progress_thread::ProgressThread;
 use std::collections::HashMap;
@@ -121,12 +121,34 @@ impl Domain {
         }
     }
 
+    /// Whether a call of this process may come in without more ado: the application serialises its calls, and no thread
+    /// of ours may come in.
+    #[inline(always)]
+    pub fn is_unshared(&self) -> bool {
+        self.lock.is_unshared()
+    }
+
     /// The same for a call that may ask for the processor to be given away ([`YIELD`], [`YIELD_BEFORE_ERROR`]), which
     /// is done outside of the domain: inside, it would keep all other threads out for as long as other processes run.
     #[inline(always)]
     pub fn enter_and_yield(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let outcome = self.enter(body);
         // The two are the least of all.
+        if outcome <= YIELD_BEFORE_ERROR.code() { self.yield_now(outcome) } else { outcome }
+    }
+
+    /// Enters the domain at once, as a call; `None` if the lock is not free. Not for domains with a thread that makes
+    /// all progress, which has to know of the call.
+    #[inline(always)]
+    pub fn enter_if_free(&self) -> Option<Inside<'_>> {
+        debug_assert!(!self.always_progresses);
+        self.lock.acquire_if_free()
+    }
+
+    /// Runs the rest of a call that [has entered](Self::enter_if_free), as [`enter_and_yield`](Self::enter_and_yield).
+    pub fn go_on_and_yield(&self, inside: Inside<'_>, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        let outcome = self.run_admitted(body);
+        drop(inside);
         if outcome <= YIELD_BEFORE_ERROR.code() { self.yield_now(outcome) } else { outcome }
     }
 
@@ -204,12 +226,13 @@ impl Domain {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
             // its domain again.
             let mut entered = unsafe { Entered::new() };
-            body(&mut entered)
+            // A number, which fits into a register, as a `Result` does not.
+            errno::code(body(&mut entered))
         });
-        if outcome.is_none() {
+        outcome.unwrap_or_else(|| {
             self.lock.poison();
-        }
-        outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
+            Errno(FI_EOTHER).code()
+        })
     }
 }
 

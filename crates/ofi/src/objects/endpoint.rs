@@ -158,7 +158,6 @@ impl Endpoint {
     /// Where completions of this kind go.
     #[inline]
     pub fn queue_for(&self, kind: EventKind) -> Option<&QueueBinding> {
-        let receives = matches!(kind, EventKind::Receive | EventKind::RemoteWrite | EventKind::RemoteRead);
-        if receives { self.receive_queue.get() } else { self.send_queue.get() }
+        if kind.comes_in() { self.receive_queue.get() } else { self.send_queue.get() }
     }
 }

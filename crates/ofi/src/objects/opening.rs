@@ -30,8 +30,15 @@ use tidegate_message::{EndpointConfig, EndpointError};
 
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
-/// The flags by which counters are bound, in the order of [`EventKind`].
-const EVENT_FLAGS: [u64; EventKind::COUNT] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE, FI_REMOTE_READ];
+/// The flags by which counters are bound to kinds of events.
+const EVENT_FLAGS: [(EventKind, u64); EventKind::COUNT] = [
+    (EventKind::Send, FI_SEND),
+    (EventKind::Receive, FI_RECV),
+    (EventKind::Write, FI_WRITE),
+    (EventKind::Read, FI_READ),
+    (EventKind::RemoteWrite, FI_REMOTE_WRITE),
+    (EventKind::RemoteRead, FI_REMOTE_READ),
+];
 
 impl Endpoint {
     /// Creates the mailbox, and the message layer over it, unless they are there.
@@ -275,12 +282,12 @@ impl Endpoint {
         if !Arc::ptr_eq(&counter.domain, &self.domain) {
             return Err(INVALID);
         }
-        if flags & !EVENT_FLAGS.iter().fold(0, |all, flag| all | flag) != 0 {
+        if flags & !EVENT_FLAGS.iter().fold(0, |all, (_, flag)| all | flag) != 0 {
             return Err(Errno(FI_ENOSYS));
         }
-        for (flag, place) in EVENT_FLAGS.iter().zip(&self.counters) {
+        for (kind, flag) in EVENT_FLAGS {
             if flags & flag != 0 {
-                place.set(Arc::clone(&counter)).map_err(|_| INVALID)?;
+                self.counters[kind as usize].set(Arc::clone(&counter)).map_err(|_| INVALID)?;
             }
         }
         self.join(counter.endpoints.get(entered));

@@ -13,23 +13,29 @@ use tidegate_message::Context;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum EventKind {
-    /// A send of ours.
-    Send,
     /// A receive of ours.
     Receive,
-    /// An RMA write or an atomic without result.
-    Write,
-    /// An RMA read or an atomic with result.
-    Read,
     /// A write of a peer to our memory, or an atomic without result.
     RemoteWrite,
     /// A read of a peer from our memory, or an atomic with result.
     RemoteRead,
+    /// A send of ours.
+    Send,
+    /// An RMA write or an atomic without result.
+    Write,
+    /// An RMA read or an atomic with result.
+    Read,
 }
 
 impl EventKind {
     /// How many kinds there are.
     pub const COUNT: usize = 6;
+
+    /// Whether it goes to the queue of receives. These kinds are the first, so that one comparison tells.
+    #[inline(always)]
+    pub fn comes_in(self) -> bool {
+        self as usize <= EventKind::RemoteRead as usize
+    }
 }
 
 /// Where the flags of a call come from.
@@ -104,6 +110,13 @@ pub unsafe fn scattered(pieces: *const iovec, count: usize) -> Result<IoBuffer> 
 mod tests {
     use super::*;
     use tidegate_message::Buffer;
+
+    #[test]
+    fn kinds_that_come_in_are_the_first() {
+        use EventKind::*;
+        let kinds = [Send, Receive, Write, Read, RemoteWrite, RemoteRead];
+        assert_eq!(kinds.map(EventKind::comes_in), [false, true, false, false, true, true]);
+    }
 
     #[test]
     fn pieces_are_taken_together_up_to_the_limit() {

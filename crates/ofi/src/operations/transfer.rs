@@ -6,9 +6,10 @@ use crate::objects::endpoint::Endpoint;
 use crate::operations::operation::{Call, EventKind, Flags, Named};
 use crate::operations::recording::Recording;
 use crate::parameter::limits::INJECT_BYTES_MOST;
+use crate::threads::domain_lock::Entered;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
-use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Space, Submission};
+use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Source, Space, Submission};
 
 /// A send as the application asks for it.
 pub struct SendCall {
@@ -49,6 +50,9 @@ const SEND_FLAGS: u64 = FI_REMOTE_CQ_DATA
 /// Flags of `fi_recvmsg` and `fi_trecvmsg`.
 const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
+/// Those with which a receive is not one buffer for one message.
+const SPECIAL_FLAGS: u64 = FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
+
 /// Whether a send completes only when its receiver has acknowledged it. libfabric calls a message delivered when it is
 /// "buffered by the provider" of the destination (fi_cq(3)). That holds for every message that lies whole in its
 /// receiver's mailbox, within the window that the receiver keeps for the sender; every send here means that much, or
@@ -74,6 +78,12 @@ fn kind_of(space: Space) -> u64 {
         Space::Tagged { .. } => FI_TAGGED,
         Space::Untagged => FI_MSG,
     }
+}
+
+#[inline(always)]
+fn receive_call(call: &ReceiveCall, flags: u64, kind: u64, start: *mut u8) -> Call {
+    let kind = kind_of(call.space) | FI_RECV | kind;
+    Call { kind, flags, context: call.context, event: EventKind::Receive, start, silent: false }
 }
 
 impl Endpoint {
@@ -145,46 +155,58 @@ impl Endpoint {
                     Flags::Given(flags) => flags,
                     Flags::Default | Flags::Inject => self.state.get(entered).receive_flags,
                 };
-                let matching = MatchFlags {
-                    peek: flags & FI_PEEK != 0,
-                    claim: flags & FI_CLAIM != 0,
-                    discard: flags & FI_DISCARD != 0,
-                };
-                let multi = (flags & FI_MULTI_RECV != 0 && matching == MatchFlags::default())
-                    .then(|| MultiReceive { smallest: self.state.get(entered).multi_receive_least });
                 let from = self.source(call.from, entered)?;
                 let buffer = buffer()?;
-                let mut kind = kind_of(call.space) | FI_RECV;
-                let mut start = core::ptr::null_mut();
-                if multi.is_some() {
-                    kind |= FI_MULTI_RECV;
-                    start = start_of(&buffer)?;
+                if flags & SPECIAL_FLAGS != 0 {
+                    return self.receive_specially::<R>(call, from, flags, buffer, entered);
                 }
-                if matching.peek && matching.claim && !matching.discard {
-                    kind |= FI_CLAIM;
-                }
-                if matching.discard && !matching.peek && !matching.claim {
-                    return Err(INVALID);
-                }
-                let general =
-                    Call { kind, flags, context: call.context, event: EventKind::Receive, start, silent: false };
-                let receive = |named: Named| Receive {
-                    from,
-                    space: call.space,
-                    buffer,
-                    context: named.context,
-                    multi,
-                    flags: matching,
-                    report: named.report,
-                };
-                if matching.claim && !matching.peek {
-                    self.submit_claimed::<R>(general, entered, |engine, named| engine.receive_any(receive(named)))
-                } else {
-                    let deed = R::receives(matching, multi.is_some());
-                    self.submit::<R>(general, deed, entered, |engine, named| engine.receive(receive(named)))
-                }
+                let general = receive_call(&call, flags, 0, core::ptr::null_mut());
+                let deed = R::receives(MatchFlags::default(), false);
+                self.submit::<R>(general, deed, entered, |engine, named| {
+                    let Named { context, report } = named;
+                    let (space, flags) = (call.space, MatchFlags::default());
+                    engine.receive(Receive { from, space, buffer, context, multi: None, flags, report })
+                })
             })
         })
+    }
+
+    /// A receive that is more than one buffer for one message, or none: a look, a claim, a buffer for many.
+    #[inline(never)]
+    fn receive_specially<R: Recording>(
+        &self,
+        call: ReceiveCall,
+        from: Source,
+        flags: u64,
+        buffer: IoBuffer,
+        entered: &mut Entered,
+    ) -> Result {
+        let matching =
+            MatchFlags { peek: flags & FI_PEEK != 0, claim: flags & FI_CLAIM != 0, discard: flags & FI_DISCARD != 0 };
+        let multi = (flags & FI_MULTI_RECV != 0 && matching == MatchFlags::default())
+            .then(|| MultiReceive { smallest: self.state.get(entered).multi_receive_least });
+        let (mut kind, mut start) = (0, core::ptr::null_mut());
+        if multi.is_some() {
+            kind = FI_MULTI_RECV;
+            start = start_of(&buffer)?;
+        }
+        if matching.peek && matching.claim && !matching.discard {
+            kind = FI_CLAIM;
+        }
+        if matching.discard && !matching.peek && !matching.claim {
+            return Err(INVALID);
+        }
+        let general = receive_call(&call, flags, kind, start);
+        let receive = |Named { context, report }: Named| {
+            let (space, flags) = (call.space, matching);
+            Receive { from, space, buffer, context, multi, flags, report }
+        };
+        if matching.claim && !matching.peek {
+            self.submit_claimed::<R>(general, entered, |engine, named| engine.receive_any(receive(named)))
+        } else {
+            let deed = R::receives(matching, multi.is_some());
+            self.submit::<R>(general, deed, entered, |engine, named| engine.receive_any(receive(named)))
+        }
     }
 }
 

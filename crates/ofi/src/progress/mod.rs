@@ -8,7 +8,6 @@ use crate::addressing::addresses::NO_ADDRESS;
 use crate::addressing::reach;
 use crate::border::bindings::{FI_MULTI_RECV, fi_addr_t};
 use crate::border::errno::{Reason, Result, TRY_AGAIN};
-use crate::objects::active::Active;
 use crate::objects::completion::Failed;
 use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::domain::Domain;
@@ -117,37 +116,16 @@ impl Domain {
 }
 
 impl Endpoint {
-    /// Whether [`progress`](Self::progress) would find nothing to do. If so, this counts as a call of it.
-    pub fn is_quiet(&self, entered: &mut Entered) -> bool {
-        self.quiet(entered).is_some()
-    }
-
-    /// What has nothing to do, if that is so, in which case this counts as a call of [`progress`](Self::progress).
-    #[inline(always)]
-    fn quiet<'a>(&'a self, entered: &'a mut Entered) -> Option<&'a mut Active> {
-        let state = self.state.get(entered);
-        let active = state.active.as_mut()?;
-        if state.watched || !active.engine.is_quiet() {
-            return None;
-        }
-        state.progressed_by_app = true;
-        Some(active)
-    }
-
-    /// If [`progress`](Self::progress) would find nothing to do, counts as a call of it, and waits a little as
-    /// [`idle`](Self::idle) does.
-    #[inline(always)]
-    pub fn idle_if_quiet(&self, entered: &mut Entered) -> Option<Idle> {
-        let active = self.quiet(entered)?;
-        let found = reach::idle(active.engine.link_mut());
-        active.observe_idle();
-        Some(found)
-    }
-
     /// Makes progress and reports what has ended. No packet is retrieved while the receive queue is full of unsolicited
     /// completions. Returns whether anything happened.
-    #[inline]
+    #[inline(never)]
     pub fn progress(&self, entered: &mut Entered) -> bool {
+        self.progress_inlined(entered)
+    }
+
+    /// The same, where most messages come in.
+    #[inline(always)]
+    pub fn progress_inlined(&self, entered: &mut Entered) -> bool {
         self.state.get(entered).progressed_by_app = true;
         let moved = self.advance(entered);
         if moved {
@@ -161,17 +139,21 @@ impl Endpoint {
     /// hosts something may always be left. (A thread that makes all progress is awake, since the call has woken it.)
     #[inline(always)]
     pub fn note_left(&self, entered: &mut Entered) {
-        if let Some(thread) = &self.domain.progress_thread
-            && thread.is_asleep()
-            && let Some(active) = &mut self.state.get(entered).active
-            && (active.engine.leaves_work() || active.engine.link().look_at_second().is_some())
+        if let Some(active) = &self.state.get(entered).active
+            && (active.engine.may_leave_work() || active.engine.link().look_at_second().is_some())
         {
-            self.wake_thread(thread, entered);
+            self.wake_thread(entered);
         }
     }
 
-    #[cold]
-    fn wake_thread(&self, thread: &Arc<ProgressThread>, entered: &mut Entered) {
+    /// Wakes the thread that goes on with what is left, if there is one and it sleeps, and if anything is left.
+    #[inline(never)]
+    fn wake_thread(&self, entered: &mut Entered) {
+        let Some(thread) = self.domain.progress_thread.as_ref().filter(|thread| thread.is_asleep()) else { return };
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        if !active.engine.leaves_work() && active.engine.link().look_at_second().is_none() {
+            return;
+        }
         self.domain.share_lock(entered);
         let domain = Arc::downgrade(&self.domain);
         thread.wake(move |backoff| domain.upgrade()?.poll_pending(backoff));
@@ -209,7 +191,7 @@ impl Endpoint {
         }
         if moved {
             active.engine.link_mut().first().busy();
-            self.report_all(entered);
+            self.report_first(entered);
         }
         moved
     }
@@ -299,19 +281,31 @@ impl Endpoint {
             .is_some_and(|bound| !bound.queue.state.get(entered).completions.has_room_for_unsolicited())
     }
 
+    /// Reports what has ended, which mostly is one operation, and a plain success.
+    #[inline(always)]
+    fn report_first(&self, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        if let Some((event, source)) = active.plain_event() {
+            let is_last = active.engine.first_completion().is_none();
+            self.report_event(event, source, entered);
+            if is_last {
+                return;
+            }
+        }
+        self.report_all(entered);
+    }
+
     /// Reports what has ended. Returns whether anything has, other than peeks in vain.
     #[inline(never)]
     pub fn report_all(&self, entered: &mut Entered) -> bool {
-        let mut told = 0;
-        // Reporting ends no other operation, so `told` remains an index into the list.
+        let mut any = false;
         while let Some(active) = &mut self.state.get(entered).active {
-            let Some((event, source)) = active.plain_event(told) else {
-                let is_all = told == active.engine.completions().len();
-                active.engine.forget_completions(told);
-                return !is_all && self.report_others(entered) || told > 0;
+            let Some((event, source)) = active.plain_event() else {
+                let is_all = active.engine.first_completion().is_none();
+                return !is_all && self.report_others(entered) || any;
             };
             self.report_event(event, source, entered);
-            told += 1;
+            any = true;
         }
         false
     }

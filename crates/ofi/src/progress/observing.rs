@@ -12,9 +12,15 @@ impl Active {
     /// Progress has found nothing: writes what is open, if it is time to.
     #[inline]
     pub fn observe_idle(&mut self) {
-        if self.engine.link().look_at_first().is_look_due() {
+        if self.is_look_due() {
             self.observe_if_due(tidegate_link::now());
         }
+    }
+
+    /// Whether it is time to.
+    #[inline(always)]
+    pub fn is_look_due(&self) -> bool {
+        self.engine.link().look_at_first().is_look_due()
     }
 
     /// A thread is about to sleep: the same.

@@ -1,23 +1,24 @@
 //! Reading a completion queue or a counter, which is what makes progress, and waiting until there is something to read.
 
 use crate::addressing::reach;
-use crate::border::bindings::{FI_EAVAIL, FI_ETIMEDOUT};
+use crate::border::bindings::{FI_EAVAIL, FI_ETIMEDOUT, fi_addr_t};
 use crate::border::errno::{Errno, INVALID, Result, TRY_AGAIN, YIELD, YIELD_BEFORE_ERROR};
 use crate::objects::completion::Failed;
 use crate::objects::completion_queue::CompletionQueue;
 use crate::objects::completions::Room;
 use crate::objects::counter::Counter;
 use crate::objects::endpoint::Endpoint;
-use crate::operations::recording::Recording;
-use crate::threads::domain_lock::Entered;
+use crate::operations::recording::{Off, Recording};
+use crate::threads::domain_lock::{Entered, Inside};
 use crate::threads::sleepers::moment;
 use crate::threads::thread::Thread;
 use crate::threads::waits::{POLLS_BEFORE_SLEEP, SLEEP_MOST, WAITS_PER_POLL};
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidegate_link::Idle;
+use tidegate_message::Link;
 
 /// Lets so many endpoints wait a little, one after the other, until something has come to one of them. Where there is
 /// none, other threads have to do what is waited for.
@@ -41,46 +42,128 @@ impl CompletionQueue {
     /// The room must be there.
     #[inline(always)]
     pub unsafe fn poll<R: Recording>(&self, room: Room) -> isize {
-        R::call(|| {
-            self.domain.enter_and_yield(|entered| {
-                let state = self.state.get(entered);
-                if !state.sleepers.is_empty() {
-                    state.sleepers.remove(Thread::current());
+        let Room { buffer, count, sources } = room;
+        // A trace has to know of each call.
+        if R::FLAG == 0 && count > 0 {
+            if self.domain.is_unshared() {
+                // SAFETY: as long as the lock is not shared, the application promises that no other call is inside.
+                // Nothing in there enters the domain.
+                if self.finds_nothing(true, &mut unsafe { Entered::new() }) {
+                    return TRY_AGAIN.code();
                 }
-                // Some applications read with no room at all, only to make progress.
-                if room.count == 0 || !state.completions.is_ready() {
-                    if state.was_empty
-                        && room.count > 0
-                        && let Some(gives_way) = self.poll_quietly(entered)
-                    {
-                        return Err(if gives_way { YIELD } else { TRY_AGAIN });
-                    }
-                    let state = self.state.get(entered);
-                    // SAFETY: promised by the caller, and the room is taken back below (`end_lending`); meanwhile
-                    // `report_all` fills it.
-                    unsafe { state.completions.lend(room, self.entry_bytes()) };
-                    let gives_way = self.poll_progress(entered);
-                    let state = self.state.get(entered);
-                    let found = state.completions.end_lending();
-                    state.was_empty = found == 0;
-                    if found > 0 {
-                        return Ok(self.deliver::<R>(found, entered));
-                    }
-                    if !state.completions.is_ready() {
-                        return Err(if gives_way { YIELD } else { TRY_AGAIN });
-                    }
-                }
+            } else if !self.domain.always_progresses() {
                 // SAFETY: promised by the caller.
-                let taken = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) };
-                let found = taken.map_err(|error| self.before_error(error, entered))?;
-                Ok(self.deliver::<R>(found, entered))
-            })
-        })
+                return unsafe { self.poll_shared(buffer, count, sources) };
+            }
+        }
+        // SAFETY: promised by the caller.
+        R::call(|| unsafe { self.poll_fully::<R>(buffer, count, sources) })
+    }
+
+    /// Whether a poll is one of the many that find nothing and leave nothing to be done. Then this was the poll, and it
+    /// took no more than these questions: no register is saved for what only other polls need, and there is nothing
+    /// that could panic. `alone`: it is false if there is a network.
+    #[inline(always)]
+    fn finds_nothing(&self, alone: bool, entered: &mut Entered) -> bool {
+        let state = self.state.get(entered);
+        if !state.was_empty || state.completions.is_ready() || !state.sleepers.is_empty() {
+            return false;
+        }
+        let [endpoint] = &state.endpoints[..] else { return false };
+        let endpoint = Arc::as_ptr(endpoint);
+        // SAFETY: the list keeps it alive; nothing here changes the list. Only binding and closing do, and they need
+        // the domain that we are in.
+        unsafe { &*endpoint }.spins_if_quiet(alone, entered)
+    }
+
+    /// A poll for which the lock has to be taken.
+    ///
+    /// # Safety
+    /// The room must be there.
+    #[inline(never)]
+    unsafe fn poll_shared(&self, buffer: *mut c_void, count: usize, sources: *mut fi_addr_t) -> isize {
+        let Some(inside) = self.domain.enter_if_free() else {
+            // SAFETY: promised by the caller.
+            return unsafe { self.poll_fully::<Off>(buffer, count, sources) };
+        };
+        // SAFETY: we hold the lock. Nothing in there enters the domain.
+        if self.finds_nothing(false, &mut unsafe { Entered::new() }) {
+            return TRY_AGAIN.code();
+        }
+        // SAFETY: promised by the caller.
+        unsafe { self.poll_held(inside, buffer, count, sources) }
+    }
+
+    /// Goes on with a poll for which the lock has been taken.
+    ///
+    /// # Safety
+    /// The room must be there.
+    #[inline(never)]
+    unsafe fn poll_held(
+        &self,
+        inside: Inside<'_>,
+        buffer: *mut c_void,
+        count: usize,
+        sources: *mut fi_addr_t,
+    ) -> isize {
+        let room = Room { buffer, count, sources };
+        // SAFETY: promised by the caller.
+        self.domain.go_on_and_yield(inside, |entered| unsafe { self.poll_inside::<Off>(room, entered) })
+    }
+
+    /// A poll that is not over with [`finds_nothing`](Self::finds_nothing), and finds the lock not shared.
+    ///
+    /// # Safety
+    /// The room must be there.
+    #[inline(never)]
+    unsafe fn poll_fully<R: Recording>(&self, buffer: *mut c_void, count: usize, sources: *mut fi_addr_t) -> isize {
+        let room = Room { buffer, count, sources };
+        // SAFETY: promised by the caller.
+        self.domain.enter_and_yield(|entered| unsafe { self.poll_inside::<R>(room, entered) })
+    }
+
+    /// A poll, inside the domain.
+    ///
+    /// # Safety
+    /// The room must be there.
+    #[inline(always)]
+    unsafe fn poll_inside<R: Recording>(&self, room: Room, entered: &mut Entered) -> Result {
+        let state = self.state.get(entered);
+        if !state.sleepers.is_empty() {
+            state.sleepers.remove(Thread::current());
+        }
+        // Some applications read with no room at all, only to make progress.
+        if room.count == 0 || !state.completions.is_ready() {
+            if state.was_empty
+                && room.count > 0
+                && let Some(gives_way) = self.poll_quietly(entered)
+            {
+                return Err(if gives_way { YIELD } else { TRY_AGAIN });
+            }
+            let state = self.state.get(entered);
+            // SAFETY: promised by the caller, and the room is taken back below (`end_lending`); meanwhile `report_all`
+            // fills it.
+            unsafe { state.completions.lend(room, self.entry_bytes()) };
+            let gives_way = self.poll_progress(entered);
+            let state = self.state.get(entered);
+            let found = state.completions.end_lending();
+            state.was_empty = found == 0;
+            if found > 0 {
+                return Ok(self.deliver::<R>(found, entered));
+            }
+            if !state.completions.is_ready() {
+                return Err(if gives_way { YIELD } else { TRY_AGAIN });
+            }
+        }
+        // SAFETY: promised by the caller.
+        let taken = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) };
+        let found = taken.map_err(|error| self.before_error(error, entered))?;
+        Ok(self.deliver::<R>(found, entered))
     }
 
     /// A poll of endpoints that have nothing to do, and to which nothing has come: waits a little. Returns whether the
     /// processor is to be given away. `None`: there is something to do.
-    #[inline(always)]
+    #[inline(never)]
     fn poll_quietly(&self, entered: &mut Entered) -> Option<bool> {
         if self.domain.always_progresses() {
             return None;
@@ -91,22 +174,13 @@ impl CompletionQueue {
         // they need the domain that we are in.
         let endpoint = |index: usize| unsafe { &**first.add(index) };
         // All are asked before one waits. Mostly there is one.
-        if count != 1 && (0..count).any(|index| !endpoint(index).is_quiet(entered)) {
+        if (0..count).any(|index| !endpoint(index).is_quiet(entered)) {
             return None;
         }
-        let mut gives_way = count == 0;
-        for index in 0..count {
-            let found = match count {
-                1 => endpoint(index).idle_if_quiet(entered)?,
-                _ => endpoint(index).idle(entered),
-            };
-            match found {
-                Idle::Arrived => return None,
-                Idle::Yield => gives_way = true,
-                Idle::Spin => {}
-            }
+        match idle_each(count, |index| endpoint(index).idle(entered)) {
+            Idle::Arrived => None,
+            found => Some(found == Idle::Yield),
         }
-        Some(gives_way)
     }
 
     /// Makes progress, and waits a little where a completion is near: after a poll that has found nothing, and amid a
@@ -114,7 +188,24 @@ impl CompletionQueue {
     /// nothing, for longer than the rest of the message takes. Returns whether the processor is to be given away.
     #[inline(always)]
     fn poll_progress(&self, entered: &mut Entered) -> bool {
-        let mut moved = self.progress(entered);
+        let state = self.state.get(entered);
+        let moved = match &state.endpoints[..] {
+            [endpoint] => {
+                let endpoint = Arc::as_ptr(endpoint);
+                // SAFETY: as in `progress`.
+                unsafe { &*endpoint }.progress_inlined(entered)
+            }
+            _ => self.progress(entered),
+        };
+        if moved && self.state.get(entered).completions.has_found() {
+            return false;
+        }
+        self.poll_further(moved, entered)
+    }
+
+    /// Goes on with a poll that has found no completion yet, and in which something has `moved`, or nothing.
+    #[inline(never)]
+    fn poll_further(&self, mut moved: bool, entered: &mut Entered) -> bool {
         if !moved {
             match self.idle(entered) {
                 Idle::Arrived => moved = self.progress(entered),
@@ -181,7 +272,7 @@ impl CompletionQueue {
     }
 
     /// Progress of all bound endpoints. Returns whether anything happened.
-    #[inline]
+    #[inline(never)]
     fn progress(&self, entered: &mut Entered) -> bool {
         let mut moved = false;
         for index in 0..self.state.get(entered).endpoints.len() {
@@ -286,6 +377,41 @@ impl CompletionQueue {
                 Err(errno) => return errno.code(),
             }
         }
+    }
+}
+
+impl Endpoint {
+    /// Whether [`progress`](Self::progress) would find nothing to do. If so, this counts as a call of it.
+    #[inline(always)]
+    fn is_quiet(&self, entered: &mut Entered) -> bool {
+        let state = self.state.get(entered);
+        let is_quiet = !state.watched && state.active.as_mut().is_some_and(|active| active.engine.is_quiet());
+        state.progressed_by_app |= is_quiet;
+        is_quiet
+    }
+
+    /// If [`progress`](Self::progress) would find nothing to do, and all that [`idle`](Self::idle) would do is to wait
+    /// for a moment, this does both. Returns whether. It is the poll of a process that waits. `alone`: it is false if
+    /// there is a network.
+    #[inline(always)]
+    fn spins_if_quiet(&self, alone: bool, entered: &mut Entered) -> bool {
+        let state = self.state.get(entered);
+        let Some(active) = &mut state.active else { return false };
+        let links = active.engine.link();
+        let has_network = links.look_at_second().is_some();
+        if alone && has_network || state.watched || active.is_look_due() || !links.look_at_first().may_spin() {
+            return false;
+        }
+        // (Asked again whether there is a network, the compiler would keep registers for it.)
+        let is_quiet = match alone {
+            true => active.engine.has_nothing_to_do() && active.engine.link_mut().first().is_quiet(),
+            false => active.engine.is_quiet(),
+        };
+        if !is_quiet {
+            return false;
+        }
+        state.progressed_by_app = true;
+        active.engine.link_mut().first().spins()
     }
 }
 

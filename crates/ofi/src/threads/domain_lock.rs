@@ -95,10 +95,16 @@ impl DomainLock {
         self.word.bar();
     }
 
+    /// Whether the calls of this process have it to themselves, so that one that asks is inside.
+    #[inline(always)]
+    pub fn is_unshared(&self) -> bool {
+        self.word.is_unshared_for(process::current())
+    }
+
     /// Waits until the lock is free and takes it. `note_shared` is called inside if the lock is shared.
     #[inline(always)]
     pub fn acquire(&self, note_shared: impl FnOnce()) -> Result<Inside<'_>, Refusal> {
-        if self.word.is_unshared_for(process::current()) {
+        if self.is_unshared() {
             return Ok(Inside(self));
         }
         self.give_right_of_way();
@@ -106,6 +112,17 @@ impl DomainLock {
         self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         note_shared();
         Ok(inside)
+    }
+
+    /// The same for a call that finds the lock shared and free, and calls of this process admitted.
+    #[inline(always)]
+    pub fn acquire_if_free(&self) -> Option<Inside<'_>> {
+        if self.is_urgent.load(Ordering::Relaxed) || !self.word.try_take(Thread::current().0) {
+            return None;
+        }
+        let inside = Inside(self);
+        self.taken.store(self.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.admits().then_some(inside)
     }
 
     /// The same for the thread of ours, which is no call of the application, and may give up.

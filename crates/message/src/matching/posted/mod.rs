@@ -19,7 +19,7 @@ mod register;
 mod waiting;
 
 use crate::collections::index::{By, Class, Index, TagKey, source_of};
-use crate::collections::list::{Links, Ordered, Position, Walk};
+use crate::collections::list::{Links, Ordered, Position, Walk, Wanted};
 use crate::collections::steps;
 use crate::envelope::{Number, Pattern, number_of};
 use crate::operation::{Context, Source, Target};
@@ -107,16 +107,10 @@ impl<B> PostedReceives<B> {
         if self.is_indexed { self.remove_indexed(at) } else { self.list.remove(at) }
     }
 
-    /// The first receive, if that is one which [`drop_first`](Self::drop_first) can drop.
+    /// Takes the first receive out if it is wanted, and while there is no index.
     #[inline(always)]
-    pub(crate) fn first_mut(&mut self) -> Option<&mut Posted<B>> {
-        if self.is_indexed { None } else { self.list.first_mut() }
-    }
-
-    /// Drops the receive that [`first_mut`](Self::first_mut) has returned.
-    #[inline(always)]
-    pub(crate) fn drop_first(&mut self) {
-        self.list.drop_first();
+    pub(crate) fn take_first(&mut self, wanted: impl Wanted<Posted<B>>) -> Option<Posted<B>> {
+        if self.is_indexed { None } else { self.list.take_first(wanted) }
     }
 
     /// The first receive that accepts a message of `source` with `tag`.
