@@ -5,7 +5,7 @@
 
 use crate::ages::Ages;
 use crate::collections::slab::Key;
-use crate::envelope::Pattern;
+use crate::envelope::{Number, Pattern};
 use crate::operation::{Queue, Space};
 use crate::wait_cause::WaitCause;
 use crate::waits::Waits;
@@ -46,6 +46,9 @@ pub(crate) struct SeenSend {
 struct Probe {
     queue: Queue,
     pattern: Pattern,
+    /// Its number among receives and probes, and whether it was asked before.
+    number: Number,
+    is_again: bool,
     /// How many looks have come since it was asked last.
     looks_since: u8,
     since: Option<Instant>,
@@ -73,6 +76,10 @@ pub(crate) struct Looks {
     pub(crate) waits: Waits,
     /// The wait of an application that polls in vain.
     vain: Option<Vain>,
+    /// The last number of receives and probes when the last wait began, and that from which on those were posted whose
+    /// senders it waits for.
+    begun: Number,
+    together: Number,
     /// The room of the list of the last such wait, for the next, since waits are many.
     room: Vec<PeerId>,
 }
@@ -120,11 +127,13 @@ impl Looks {
         }
     }
 
-    /// The program has asked for a message that is not there.
-    pub(crate) fn note_probe(&mut self, queue: Queue, pattern: Pattern) {
+    /// The program has asked for a message that is not there, by a probe with this number.
+    pub(crate) fn note_probe(&mut self, queue: Queue, pattern: Pattern, number: Number) {
         match &mut self.probe {
-            Some(probe) if (probe.queue, probe.pattern) == (queue, pattern) => probe.looks_since = 0,
-            probe => *probe = Some(Probe { queue, pattern, looks_since: 0, since: None }),
+            Some(probe) if (probe.queue, probe.pattern) == (queue, pattern) => {
+                (probe.looks_since, probe.number, probe.is_again) = (0, number, true);
+            }
+            probe => *probe = Some(Probe { queue, pattern, number, is_again: false, looks_since: 0, since: None }),
         }
     }
 
@@ -133,15 +142,32 @@ impl Looks {
         self.probe = None;
     }
 
-    /// The question that the program has asked last, if it goes on to.
-    pub(crate) fn probe(&self) -> Option<Pattern> {
-        self.probe.as_ref().filter(|probe| probe.looks_since <= UNASKED_MOST).map(|probe| probe.pattern)
+    /// The question that the program asks again and again, if it has posted nothing since: its number is the last.
+    pub(crate) fn probe_since(&self, last: Number) -> Option<Pattern> {
+        let probe = self.probe.as_ref().filter(|probe| probe.looks_since <= UNASKED_MOST && probe.is_again)?;
+        (probe.number == last).then_some(probe.pattern)
     }
 
-    /// The same, and since when.
+    /// From which numbers receives may belong together, what is to be tried first first: see
+    /// [`Endpoint::begin_wait`](crate::Endpoint::begin_wait).
+    pub(crate) fn posted_together(&self) -> [Number; 3] {
+        [Number(self.begun.0 + 1), self.together, Number::default()]
+    }
+
+    /// Receives from this number on do.
+    pub(crate) fn note_together(&mut self, since: Number) {
+        self.together = since;
+    }
+
+    /// A wait has begun after this number.
+    pub(crate) fn note_begun(&mut self, last: Number) {
+        self.begun = last;
+    }
+
+    /// The question that the program has asked last, if it goes on to, and since when.
     pub(crate) fn see_probe(&mut self, now: Instant) -> Option<(Queue, Pattern, Instant)> {
         let probe = self.probe.as_mut().filter(|probe| probe.looks_since <= UNASKED_MOST);
-        let Some(Probe { queue, pattern, looks_since, since }) = probe else {
+        let Some(Probe { queue, pattern, looks_since, since, .. }) = probe else {
             self.probe = None;
             return None;
         };

@@ -99,10 +99,11 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
         let is_of_most = 2 * held.waiters.len() >= run.processes.len() - 1;
         is_of_most && held.most >= LATE_LEAST && own <= OWN_MOST * held.most
     };
-    (share >= least && matters && is_long(run, waited_ns)).then_some(held)
+    let each_ns = waited_ns / held.waiters.len().max(1) as u64;
+    (share >= least && matters && is_long(run, each_ns)).then_some(held)
 }
 
-/// Whether this much waiting is worth a word: of a job of a tenth of a second a few milliseconds are a large part.
+/// Whether this much waiting of each is worth a word: of a job that does nothing the waits of `MPI_Init` are a large part.
 fn is_long(run: &View, waited_ns: u64) -> bool {
     run.is_simulated() || waited_ns >= waiting::LEAST_NS
 }

@@ -15,7 +15,7 @@ const UNEVEN: f64 = 0.25;
 /// From this number of ranks on each processor on, that is said first.
 const CROWDED: usize = 3;
 /// Waits of a process that are shorter than this together are no reason to change anything, however short the run is.
-pub const LEAST_NS: u64 = 50_000_000;
+pub const LEAST_NS: u64 = 100_000_000;
 
 /// How the processes waited for messages, as parts of the time for which they were there.
 #[derive(Clone, Copy, Debug, PartialEq)]

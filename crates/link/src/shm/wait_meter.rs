@@ -15,16 +15,17 @@ use std::time::Duration;
 use tidegate_flow::Instant;
 
 /// Polls of a program that does nothing else are closer than this, each to the next.
-const CLOSE: Duration = Duration::from_micros(20);
+const CLOSE: Duration = Duration::from_micros(10);
 /// After so many looks at close polls the system is asked how long the thread has run; where processors are shared, at
 /// the first look.
 const LOOKS_BEFORE_ASKED: u32 = 8;
-/// In a pause for want of a processor the thread has run for less than this part of it, and than this: a slice of the
-/// processor is several times as long, and a program that computes uses its slices up.
+/// In a pause for want of a processor the thread has run for less than this part of it, and than this and so much for
+/// each poll, which is what MPIs do around it: a program that computes uses its slices of the processor up.
 const PART_RUN_MOST: u32 = 4;
-const RUN_MOST: Duration = Duration::from_millis(1);
-/// Where processors are shared, where most pauses are those of others that run, the system is asked this often at most:
-/// pauses since then are taken for waits until it is, or until something has come.
+const RUN_MOST: Duration = Duration::from_micros(250);
+const RUN_PER_POLL: Duration = Duration::from_micros(5);
+/// The system is asked this often at most: pauses since then are taken for waits until it is, or until something has
+/// come.
 const ASKED_EVERY: Duration = Duration::from_micros(500);
 /// A pause that is longer is none for want of a processor.
 const PAUSE_MOST: Duration = Duration::from_secs(1);
@@ -48,12 +49,12 @@ pub(super) struct WaitMeter {
     is_waiting: bool,
     /// Looks at close polls since the run began or the last pause.
     close: u32,
-    /// Whether processes known to us share processors, as it was at the first look.
-    shares: bool,
     /// How the thread had run when the system was asked last, and how long it has polled since.
     ran: Option<Ran>,
     asked: Instant,
     polled: Duration,
+    /// Polls since that were far apart.
+    polls: u32,
     /// Since when pauses are taken for waits that the system was not asked about.
     doubtful: Option<Instant>,
     /// The thread sleeps until something comes.
@@ -88,7 +89,7 @@ impl WaitMeter {
 
     fn look_first(&mut self, now: Instant, polls: u32, shares: bool, ran: impl FnOnce() -> Ran) -> Option<WaitChange> {
         (self.close, self.polls_before, self.doubtful) = (0, polls, None);
-        (self.shares, self.is_waiting) = (shares, shares);
+        self.is_waiting = shares;
         let age = now.since(self.asked);
         if !shares {
             self.ran = None;
@@ -125,24 +126,26 @@ impl WaitMeter {
             }
             return Ok(());
         }
+        self.polls = self.polls.saturating_add(polls);
         let since = *self.doubtful.get_or_insert(before);
-        if self.shares && self.ran.is_some() && now.since(self.asked) < ASKED_EVERY {
+        if self.ran.is_some() && now.since(self.asked) < ASKED_EVERY {
             return Ok(());
         }
         self.doubtful = None;
         let (had_run, polled) = (self.ran, self.polled);
+        let most = RUN_MOST + RUN_PER_POLL.saturating_mul(self.polls);
         let has_run = self.ask(now, ran);
         let is_wait = had_run.is_some_and(|had_run| {
             let computed = has_run.time.saturating_sub(had_run.time).saturating_sub(polled);
             let span = now.since(since);
-            let is_short = span <= PAUSE_MOST && computed <= RUN_MOST.min(span / PART_RUN_MOST);
+            let is_short = span <= PAUSE_MOST && computed <= most.min(span / PART_RUN_MOST);
             is_short && has_run.blocked == had_run.blocked
         });
         if is_wait { Ok(()) } else { Err(since) }
     }
 
     fn ask(&mut self, now: Instant, ran: impl FnOnce() -> Ran) -> Ran {
-        (self.asked, self.polled) = (now, Duration::ZERO);
+        (self.asked, self.polled, self.polls) = (now, Duration::ZERO, 0);
         *self.ran.insert(ran())
     }
 
@@ -254,6 +257,27 @@ mod tests {
             }
             assert!(waited <= 50 * 2, "{waited} of 50,000");
         }
+    }
+
+    /// In one of some turns it has lost its processor, which is no wait either.
+    #[test]
+    fn a_program_that_computes_for_300_microseconds_between_its_polls_waits_for_little_where_others_compute_too() {
+        let mut watched = Watched { shares: true, ..Watched::default() };
+        let (mut since, mut waited) = (None, 0);
+        for turn in 0..1_000 {
+            let pause = if turn % 5 == 0 { 12_300 } else { 300 };
+            for (pause, ran, looked) in [(pause, 300, if turn == 0 { first(1) } else { later(1) }), (1, 1, later(1))] {
+                match watched.look(pause, ran, looked) {
+                    Some(WaitChange::Begins(begun)) => since = Some(begun),
+                    Some(WaitChange::Ends(until)) => {
+                        waited += since.take().map_or(0, |since| until.since(since).as_micros());
+                    }
+                    None => {}
+                }
+            }
+        }
+        let all = u128::from(watched.now);
+        assert!(waited * 50 <= all, "{waited} of {all} microseconds");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::Endpoint;
 use crate::counter::Counter;
 use crate::egress::WaitingSend;
-use crate::envelope::Pattern;
+use crate::envelope::{Number, Pattern};
 use crate::link::{Buffer, Link};
 use crate::looks::{PLACES_PER_LOOK, SeenSend, SendName, is_tagged, turn};
 use crate::open::{OPEN_MOST, OpenMessage, OpenReceive, OpenSend, Snapshot};
@@ -50,9 +50,13 @@ impl<L: Link> Endpoint<L> {
         self.end_wait(since);
         let (awaited, has_sends) = (self.awaited(), self.open_sends() > 0);
         self.looks.begin_vain(since, awaited, has_sends);
+        self.looks.note_begun(self.inbound.matching().last_number());
     }
 
-    /// The senders that posted receives and probes name.
+    /// The senders for which the application waits: those that its probe names, if it has asked for nothing else since,
+    /// and those of the receives that it posted together. That are those since the last wait began; if they have all
+    /// been matched, or there are none, those from before that were; and, without those, the last of all. So a receive
+    /// that is posted once for what may come gets no share in what another lets wait.
     fn awaited(&mut self) -> Vec<PeerId> {
         let mut awaited = self.looks.take_room();
         let mut add = |pattern: &Pattern| {
@@ -60,9 +64,24 @@ impl<L: Link> Endpoint<L> {
                 awaited.push(peer);
             }
         };
-        self.inbound.matching().show_posted(OPEN_MOST, |_, _, pattern, _| add(pattern));
-        if let Some(pattern) = self.looks.probe() {
-            add(&pattern);
+        let matching = self.inbound.matching();
+        let probe = self.looks.probe_since(matching.last_number());
+        if let Some(pattern) = &probe {
+            add(pattern);
+        }
+        for since in self.looks.posted_together() {
+            let mut found = 0;
+            matching.show_posted_since(since, OPEN_MOST, |pattern| {
+                found += usize::from(matches!(pattern.from, Source::From(_)));
+                add(pattern);
+            });
+            if found > 0 {
+                self.looks.note_together(since);
+                break;
+            }
+            if since == Number::default() || probe.is_some() {
+                break;
+            }
         }
         awaited
     }

@@ -254,7 +254,7 @@ impl<L: Link> Endpoint<L> {
         if receive.flags.peek {
             match self.inbound.peek(&mut self.port, &pattern, queue, &receive)? {
                 true => self.looks.end_probe(),
-                false => self.looks.note_probe(queue, pattern),
+                false => self.looks.note_probe(queue, pattern, self.inbound.matching().last_number()),
             }
         } else {
             self.inbound.receive(&mut self.port, &mut self.pulls, receive, pattern, queue);

@@ -121,6 +121,12 @@ impl<B: Buffer> Matching<B> {
         first.iter().take(most).for_each(|(number, queue, pattern, bytes)| show(*number, *queue, pattern, *bytes));
     }
 
+    /// Shows the last of those of each queue, as far back as this number.
+    pub(crate) fn show_posted_since(&self, since: Number, most: usize, mut show: impl FnMut(&Pattern)) {
+        self.tagged.show_posted_since(since, most, &mut show);
+        self.untagged.show_posted_since(since, most, show);
+    }
+
     /// How many of those there are.
     pub(crate) fn posted(&self) -> usize {
         self.tagged.posted() + self.untagged.posted()

@@ -328,6 +328,13 @@ impl<B: Buffer> MatchQueue<B> {
         singles.take(most).for_each(|(number, pattern, bytes)| show(number, &pattern, bytes));
     }
 
+    /// Shows the last of those, as far back as this number, the last first.
+    pub(super) fn show_posted_since(&self, since: Number, most: usize, show: impl FnMut(&Pattern)) {
+        let lasts = self.posted.iter_back().take(most + MULTIS_PASSED).take_while(|posted| posted.number >= since);
+        let singles = lasts.filter(|posted| matches!(posted.place, Place::Single(_)));
+        singles.take(most).map(|posted| &posted.pattern).for_each(show);
+    }
+
     /// How many of those there are.
     pub(super) fn posted(&self) -> usize {
         self.posted.len() - self.multis_posted

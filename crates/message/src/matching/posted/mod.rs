@@ -251,6 +251,11 @@ impl<B> PostedReceives<B> {
         self.list.iter()
     }
 
+    /// All receives, the last first.
+    pub(crate) fn iter_back(&self) -> impl Iterator<Item = &Posted<B>> {
+        self.list.iter_back()
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.list.len()

@@ -110,6 +110,68 @@ fn a_wait_for_nothing_by_name_becomes_one_for_the_sender_that_a_later_receive_na
     assert_eq!(world.counter(0, Counter::WaitNanoseconds), 8_000_000);
 }
 
+/// For whom endpoint 0 is said to wait if it begins to now, by their numbers.
+fn awaited(world: &mut World) -> Vec<u32> {
+    let since = world.now();
+    world.endpoint(0).begin_wait(since);
+    let open = look(world, 0);
+    let going_on = open.waits.iter().filter(|wait| wait.since.is_some() && wait.cause == WaitCause::Message);
+    let peers = going_on.filter_map(|wait| match wait.peer {
+        Some(Target::Peer(peer)) => Some(peer.0 + 1),
+        _ => None,
+    });
+    let mut peers: Vec<u32> = peers.collect();
+    peers.sort_unstable();
+    peers
+}
+
+/// A program may keep many receives open for what may come, such as orders of a master.
+#[test]
+fn a_receive_that_was_posted_once_for_what_may_come_gets_no_share_in_what_another_lets_wait() {
+    let mut world = Setup::new(4).build();
+    (0..2 * OPEN_MOST).for_each(|_| _ = world.receive(0).from(1).tagged(99).capacity(1).post());
+    for round in 0..3 {
+        let _ = world.receive(0).from(3).tagged(1).capacity(1).post();
+        let named = awaited(&mut world);
+        assert!(if round == 0 { named.contains(&3) } else { named == [3] }, "{round}: {named:?}");
+        let _ = world.send(3).to(0).tagged(1).bytes(b"x").post();
+        world.settle();
+    }
+    assert_eq!(awaited(&mut world), [1], "now nothing else is open");
+}
+
+/// As a program that exchanges its borders does.
+#[test]
+fn receives_that_are_posted_together_are_waited_for_until_the_last_has_come() {
+    let mut world = Setup::new(4).build();
+    let _ = world.receive(0).from(1).tagged(99).capacity(1).post();
+    for _ in 0..2 {
+        awaited(&mut world);
+        for from in [2, 3] {
+            let _ = world.receive(0).from(from).tagged(1).capacity(1).post();
+        }
+        assert_eq!(awaited(&mut world), [2, 3]);
+        for (from, left) in [(3, vec![2]), (2, vec![1])] {
+            let _ = world.send(from).to(0).tagged(1).bytes(b"x").post();
+            world.settle();
+            assert_eq!(awaited(&mut world), left);
+        }
+    }
+}
+
+#[test]
+fn a_probe_in_vain_is_waited_for_if_it_is_asked_again_and_nothing_was_posted_since() {
+    let mut world = Setup::new(3).build();
+    let probe = |world: &mut World| world.receive(0).from(1).tagged(5).peek().post();
+    let _ = world.receive(0).from(2).tagged(1).capacity(1).post();
+    let _ = probe(&mut world);
+    assert_eq!(awaited(&mut world), [2], "it was asked once");
+    let _ = probe(&mut world);
+    assert!(awaited(&mut world).contains(&1));
+    let _ = world.receive(0).from(2).tagged(1).capacity(1).post();
+    assert_eq!(awaited(&mut world), [2], "the program waits for something else now");
+}
+
 #[test]
 fn a_wait_of_sends_alone_counts_and_is_for_no_message() {
     let mut world = Setup::new(2).build();
