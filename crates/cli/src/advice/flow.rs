@@ -82,7 +82,9 @@ pub fn few_slots(run: &View) -> Option<Point> {
     let (long, more, least) = long_messages(run);
     let wanted = u64::from(SLOTS).max(least);
     let text = format!(
-        "{long}Each sender has {slots} slots at its receiver, credit packets included, and sends waited for credits, those of {}          for {}. That makes a job slow in which many send to one, or one sends many: --slots {SLOTS} gives as many as is          usual, and without --slots Tidegate chooses by the number of ranks.",
+        "{long}Each sender has {slots} slots at its receiver, credit packets included, and sends waited for credits, those \
+         of {} for {}. That makes a job slow in which many send to one, or one sends many: --slots {SLOTS} gives as many \
+         as is usual, and without --slots Tidegate chooses by the number of ranks.",
         run.processes[at].label,
         time(longest),
     );

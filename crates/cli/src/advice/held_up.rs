@@ -103,7 +103,7 @@ pub fn held_up(run: &View) -> Option<HeldUp> {
     (share >= least && matters && is_long(run, each_ns)).then_some(held)
 }
 
-/// Whether this much waiting of each is worth a word: of a job that does nothing the waits of `MPI_Init` are a large part.
+/// Whether this much waiting of each is worth a word: of a job that does nothing a large part is waits of `MPI_Init`.
 fn is_long(run: &View, waited_ns: u64) -> bool {
     run.is_simulated() || waited_ns >= waiting::LEAST_NS
 }

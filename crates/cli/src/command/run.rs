@@ -361,7 +361,14 @@ fn say(
             let typed = Typed { own: &own, program: &arguments.command };
             let failure: Vec<String> = match is_verbose {
                 true => Vec::new(),
-                false => ending.take().into_iter().chain(launches.iter().filter_map(|it| it.unclosed.text())).collect(),
+                false => {
+                    // Which process ended first says more than how the launcher ended.
+                    let texts = |is_named: bool| {
+                        let some = launches.iter().filter(move |it| it.unclosed.first_dead.is_some() == is_named);
+                        some.filter_map(|it| it.unclosed.text())
+                    };
+                    texts(true).chain(ending.take()).chain(texts(false)).collect()
+                }
             };
             let told = verdict::text(verdicts, usage.job, &form, failure, was_ended, typed, is_verbose);
             text += &match is_verbose {

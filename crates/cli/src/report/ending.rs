@@ -231,15 +231,14 @@ impl Unclosed {
             (true, _) => format!("all {} processes", self.of),
             (false, _) => format!("{} of {} processes ({})", self.processes.len(), self.of, list(&self.processes)),
         };
-        let mut text = format!("{who} ended without closing");
-        if let Some((dead, votes)) = self.first_dead {
-            text += &match votes {
-                0 => format!("; {} ended first", dead.label()),
-                1 => format!("; {} died first, as one other noticed", dead.label()),
-                votes => format!("; {} died first, as {votes} others noticed", dead.label()),
-            };
-        }
-        Some(text)
+        // That is the one to look at, so it comes first.
+        let first = match self.first_dead {
+            None => String::new(),
+            Some((dead, 0)) => format!("{} ended first; ", dead.label()),
+            Some((dead, 1)) => format!("{} died first, as one other noticed; ", dead.label()),
+            Some((dead, votes)) => format!("{} died first, as {votes} others noticed; ", dead.label()),
+        };
+        Some(format!("{first}{who} ended without closing"))
     }
 
     /// For programs.
@@ -390,12 +389,12 @@ mod tests {
         };
         assert_eq!(unclosed(&[], 4, None).text(), None);
         let said = unclosed(&[0, 1, 2, 5], 8, Some((who(5), 3))).text().unwrap_or_default();
-        let expected = "4 of 8 processes (ranks 0-2, 5) ended without closing; rank 5 died first, as 3 others noticed";
+        let expected = "rank 5 died first, as 3 others noticed; 4 of 8 processes (ranks 0-2, 5) ended without closing";
         assert_eq!(said, expected);
         let mut killed = unclosed(&[0, 1], 2, None);
         killed.name_first("here", &Deaths::of("here", &[101, 100]));
         let said = killed.text().unwrap_or_default();
-        assert_eq!(said, "both processes ended without closing; rank 1 ended first");
+        assert_eq!(said, "rank 1 ended first; both processes ended without closing");
         let said = unclosed(&[0, 1], 2, None).text().unwrap_or_default();
         assert_eq!(said, "both processes ended without closing");
     }

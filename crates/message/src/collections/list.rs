@@ -199,11 +199,6 @@ impl<T> Ordered<T> {
         std::iter::successors(self.first(), |at| self.after(*at)).filter_map(|at| self.get(at))
     }
 
-    /// The elements, the last first.
-    pub(crate) fn iter_back(&self) -> impl Iterator<Item = &T> {
-        std::iter::successors(self.last(), |at| self.before(*at)).filter_map(|at| self.get(at))
-    }
-
     /// The first element.
     #[inline]
     pub(crate) fn first(&self) -> Option<Position> {

@@ -253,7 +253,7 @@ impl<B> PostedReceives<B> {
 
     /// All receives, the last first.
     pub(crate) fn iter_back(&self) -> impl Iterator<Item = &Posted<B>> {
-        self.list.iter_back()
+        std::iter::successors(self.list.last(), |at| self.list.before(*at)).filter_map(|at| self.list.get(at))
     }
 
     /// How many there are.
