@@ -143,8 +143,8 @@ fn places_letters_and_ids_are_given_once() {
     let both =
         |said: &str, file: &str| ["example", "other"].iter().all(|name| said.contains(&format!("{name}/{file}")));
     let place = said();
-    assert!(both(&place, "paper.toml") && place.contains("place = 6 is that of"), "{place}");
-    change(&paper_file, "place = 6", "place = 7");
+    assert!(both(&place, "paper.toml") && place.contains("place = 7 is that of"), "{place}");
+    change(&paper_file, "place = 7", "place = 8");
     let letter = said();
     assert!(both(&letter, "paper.toml") && letter.contains("letter = \"E\" is that of"), "{letter}");
     change(&paper_file, "\"E\"", "\"F\"");
@@ -202,6 +202,21 @@ fn pages_and_pictures_in_the_repository_are_what_the_files_beside_the_figures_gi
     for (name, bytes) in is {
         assert!(bytes == should[&name], "papers/{} is out of date: tidegate paper --pages", name.display());
     }
+}
+
+/// A reader of the chapter adds its paper to those that there are, where a place that is taken is refused.
+#[test]
+fn the_place_of_the_chapters_paper_is_free() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path());
+    let place_of = |file: PathBuf| {
+        let text = fs::read_to_string(file).ok()?;
+        text.lines().find(|line| line.starts_with("place = ")).map(str::to_owned)
+    };
+    let of_chapter = place_of(folder.path().join("example/paper.toml")).unwrap();
+    let papers = fs::read_dir(env!("CARGO_MANIFEST_DIR")).unwrap().flatten();
+    let taken: Vec<String> = papers.filter_map(|paper| place_of(paper.path().join("paper.toml"))).collect();
+    assert!(taken.len() > 4 && !taken.contains(&of_chapter), "{of_chapter}: {taken:?}");
 }
 
 #[test]
