@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn runs_that_have_ended_are_the_measure_of_those_that_are_left() {
-        let simulated = Experiment::all().into_iter().find(Experiment::is_simulated).unwrap();
+        let simulated = Experiment::all().iter().find(|one| one.is_simulated()).unwrap();
         let case = simulated.figure.cases(Scale::Smallest).unwrap().remove(0);
         let item =
             |expected: &f64| Item { case: case.clone(), key: case.run_key(1, Noise::default()), expected: *expected };
