@@ -99,7 +99,7 @@ impl ShmLink {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::tests::{folder, link};
     use super::*;
