@@ -14,8 +14,8 @@ use tidegate_link::stats::WaitCause;
 const FEW_PAIRS: f64 = 0.25;
 /// Waits that go to at least this share are those of all with all.
 const MOST_PAIRS: f64 = 0.75;
-/// A setting that the user made is said to cost where a process waited for this part of the run.
-const SETTING_COSTS: f64 = 0.1;
+/// A setting that the user made is said to cost where a process waited for this part of its time.
+const SETTING_COSTS: f64 = 0.05;
 /// The fewest slots for a peer that Tidegate chooses by itself.
 const FEWEST_CHOSEN: u32 = 16;
 
@@ -75,7 +75,7 @@ pub fn has_few_slots(run: &View) -> bool {
 /// Few slots, and sends that waited: whatever else holds up the job, more slots cost little and help.
 pub fn few_slots(run: &View) -> Option<Point> {
     let (at, longest) = run.most(Counter::DelayNanoseconds)?;
-    if !has_few_slots(run) || share(run, longest) < SETTING_COSTS {
+    if !has_few_slots(run) || run.processes[at].part(longest, run) < SETTING_COSTS {
         return None;
     }
     let slots = run.processes.iter().map(|process| process.facts.slots_per_peer).min().unwrap_or(0);
@@ -243,18 +243,26 @@ fn empty_pools(run: &View, full: u64) -> Point {
     Point { id: "mailbox_full", headline, text, options: vec![format!("--pool-slots {wanted}")], evidence }
 }
 
-/// Messages found no posted buffer, and a process waited long for that.
+/// Messages found no posted buffer, and a process waited long for that. With fewer buffers than are usual any refusal
+/// will do: how many there are in a time depends on how often the processes run.
 pub fn costly_refusals(run: &View) -> Option<Point> {
-    let (_, longest) = run.most(Counter::DelayNanoseconds)?;
-    refusals(run).filter(|_| share(run, longest) >= SETTING_COSTS)
+    let (at, longest) = run.most(Counter::DelayNanoseconds)?;
+    let has_few = run.processes[0].facts.posted.unwrap_or_default().each < Buffers::of(scheme(run)?).per_connection;
+    let least = if has_few { 0.0 } else { MESSAGES_MATTER };
+    refusals_of(run, least).filter(|_| run.processes[at].part(longest, run) >= SETTING_COSTS)
 }
 
 /// Messages found no posted buffer and were sent again when the retry timer had run out.
 pub fn refusals(run: &View) -> Option<Point> {
+    refusals_of(run, MESSAGES_MATTER)
+}
+
+/// The same, if at least this part of the messages was refused.
+fn refusals_of(run: &View, least: f64) -> Option<Point> {
     let scheme = scheme(run)?;
     let (refused, messages) = (run.job(Counter::Refusals), messages(run));
     let has_buffers = scheme.lends().posts_buffers() && !scheme.lends().is_pool_of_slots();
-    if !has_buffers || (refused as f64) < MESSAGES_MATTER * messages.max(1) as f64 || refused == 0 {
+    if !has_buffers || (refused as f64) < least * messages.max(1) as f64 || refused == 0 {
         return None;
     }
     let posted = run.processes[0].facts.posted.unwrap_or_default();

@@ -105,8 +105,8 @@ fn fields_that_change_nothing_are_refused() {
     refused("[fabric]\nlanes = 'per_hop'", begin);
     refused("[fabric]\ntopology = 'fat_tree'\ngroups = 9", "line 3: [fabric] groups = 9 changes nothing");
     refused(
-        "[fabric]\ntopology = 'fat_tree'\nchannel_map = 'by_step'",
-        "line 3: [fabric] channel_map = by_step changes",
+        "[fabric]\ntopology = 'fat_tree'\nchannel_map = 'by_global_links'",
+        "line 3: [fabric] channel_map = by_global_links changes",
     );
     assert!(read("[fabric]\nchannels = [4, 8]\nlanes = ['fixed', 'per_hop']\nchannel_map = 'by_global_links'").is_ok());
     assert!(read("[fabric]\nrouting = ['minimal', 'adaptive']\nadaptive_bias = 1").is_ok());
