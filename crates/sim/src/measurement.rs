@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tidegate_message::Counter;
 
 use crate::cost::Activity;
-use crate::cycle::Choices;
 use crate::cycle::all_to_all::Exchanged;
+use crate::cycle::{Choices, FIVE_PERCENT, is_settled};
 use crate::outcome::Outcome;
 use crate::time::Time;
 
@@ -137,15 +137,14 @@ impl Carried {
         self.windows.last().copied().unwrap_or(0.0)
     }
 
-    /// Where the rule of 5 % stops with windows of so many of the run's: when three of them in a row differ by less
-    /// from the one before. `None`: it does not in this run.
+    /// Where the rule of 5 % stops with windows of so many of the run's. `None`: it does not in this run.
     #[must_use]
     pub fn stop_with(&self, windows: usize) -> Option<Stop> {
         let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
         let rates: Vec<f64> = self.windows.chunks_exact(windows.max(1)).map(mean).collect();
-        let is_alike = |pair: &[f64]| (pair[1] - pair[0]).abs() < 0.05 * pair[0];
-        let stop = rates.windows(4).position(|four| four.windows(2).all(is_alike))? + 3;
-        Some(Stop { windows: stop as u32 + 1, rate: rates[stop] })
+        let stops = |count: &usize| is_settled(&rates[..*count], FIVE_PERCENT);
+        let count = (1..=rates.len()).find(stops)?;
+        Some(Stop { windows: count as u32, rate: rates[count - 1] })
     }
 
     /// The rate where the rule of 5 % stops, also in a run with a narrower tolerance; of the last window if it never

@@ -5,9 +5,14 @@
 //! before that took as long, each, as those behind it. It ends when something has come, and only then is the clock read
 //! for that. So waits of some microseconds are not seen, and a message for which nothing waits costs nothing.
 //!
+//! Where processors are shared, the first look begins a wait: an MPI that gives its processor away after a poll in vain
+//! may get it back for the poll that finds (Open MPI, with ten programs that compute for each processor). A wait that
+//! began so, and turns out to be none at the second look, has taken no time.
+//!
 //! Many a program polls and computes in turns. Its polls are far apart, and no wait. But so are those of a process that
 //! has lost its processor while it waited. The system tells them apart: it is asked at polls that are far apart, and
-//! once before, how long the thread has run, and whether it has slept.
+//! once before, how long the thread has run, and whether it has slept. It is not asked at each: what it says counts for
+//! all pauses since it was asked before.
 
 use super::spin::Looked;
 use crate::clock::Ran;

@@ -39,5 +39,6 @@ pub use load::{Control, Counts, Limited, Load, Loaded, Machine, MachineError, SL
 pub(crate) use packet::Journey;
 pub use parameters::{BUFFER_FLITS_MAX, CHANNELS_MAX, ChannelMap, LATENCY_MAX, Lanes, ParameterError, Parameters};
 pub use pattern::Pattern;
+pub(crate) use throughput::{FIVE_PERCENT, is_settled};
 pub use throughput::{Settled, Throughput, Windows};
 pub use totals::{Choices, Totals};

@@ -68,8 +68,11 @@ fn accepted(loaded: &Loaded) -> [u64; 2] {
         .fold([0; 2], |[all, healthy], (flits, is_slow)| [all + flits, if is_slow { healthy } else { healthy + flits }])
 }
 
+/// Rates that differ by less than this part are alike, for the rule of R, whatever tolerance a run has.
+pub(crate) const FIVE_PERCENT: f64 = 0.05;
+
 /// Whether the last rates are alike.
-fn is_settled(rates: &[f64], tolerance: f64) -> bool {
+pub(crate) fn is_settled(rates: &[f64], tolerance: f64) -> bool {
     let alike = |pair: &[f64]| (pair[1] - pair[0]).abs() < tolerance * pair[0].max(f64::MIN_POSITIVE);
     rates.len() > IN_A_ROW && rates[rates.len() - IN_A_ROW - 1..].windows(2).all(alike)
 }
@@ -97,10 +100,10 @@ impl Throughput {
             latency = (now.latency - counts.latency) as f64 / (now.sunk - counts.sunk).max(1) as f64;
             let count = rates.len() as u32;
             let last = |rates: &[f64]| Settled { windows: count, rate: rates[rates.len() - 1] };
-            if is_settled(&rates, 0.05) {
+            if is_settled(&rates, FIVE_PERCENT) {
                 at_five_percent.get_or_insert(last(&rates));
             }
-            if is_settled(&since_start, 0.05) {
+            if is_settled(&since_start, FIVE_PERCENT) {
                 cumulative.get_or_insert(last(&since_start));
             }
             has_settled = is_settled(&rates, f64::from(windows.tolerance_per_mille) / 1000.0);
