@@ -422,3 +422,19 @@ fn chunks_of_any_size_and_number_bring_the_same_messages() {
     run("exchange", &[("FI_TIDEGATE_RENDEZVOUS", "single")]);
     run_apart("exchange", &[("FI_TIDEGATE_RENDEZVOUS", "single")]);
 }
+
+/// Each process of a job of 512 takes less than 2 MB under the schemes that large jobs use: mailbox, tables, windows,
+/// and what libfabric keeps for an endpoint. By default it is 64 processes with room for 512.
+#[test]
+fn each_of_512_processes_takes_less_than_2_mb() {
+    let (processes, most) = if everything() { (512, 2_000_000) } else { (64, 1_200_000) };
+    let settings = [
+        ("FI_TIDEGATE_PEERS", "512"),
+        ("FI_TIDEGATE_SLOTS", "16"),
+        ("FI_TIDEGATE_RX_MEMORY", "2M"),
+        ("FI_TIDEGATE_BOUNCE_BUFFERS", "0"),
+    ];
+    for scheme in ["dynamic", "speculative"] {
+        run(&format!("crowd {processes} {most}"), &[&settings[..], &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
+    }
+}
