@@ -10,20 +10,20 @@ use tidegate_flow::SchemeName;
 /// What both `run` and `env` take. What is not given stays as the environment says, else at the provider's default.
 #[derive(Debug, Default, Args)]
 pub struct Tuning {
-    /// Flow control [default: dynamic]
+    /// Flow control [default: speculative; dynamic with --slots, --credit-slots or --piggyback]
     #[arg(long, value_parser = scheme(), help_heading = "Flow control")]
     pub scheme: Option<SchemeName>,
 
-    /// Mailbox slots of 64 bytes for each other rank (with --peers for each peer), credit slots included [default: 64
-    /// while the mailbox takes 256 KiB to 1 MiB, else more or fewer, at least 16; static: 64]
+    /// Mailbox slots of 64 bytes for each other rank (with --peers for each peer), credit slots included: dynamic,
+    /// static, none [default: 64 while the mailbox takes 256 KiB to 1 MiB, else more or fewer, at least 16; static: 64]
     #[arg(long, value_name = "N", value_parser = value_of("slots"), help_heading = "Flow control")]
     pub slots: Option<String>,
 
-    /// Slots per peer reserved for credit packets [default: 2]
+    /// Slots per peer reserved for credit packets: dynamic, static, none [default: 2]
     #[arg(long, value_name = "N", value_parser = value_of("credit_slots"), help_heading = "Flow control")]
     pub credit_slots: Option<String>,
 
-    /// Whether credits ride on data packets [default: on]
+    /// Whether credits ride on data packets: dynamic, static [default: on]
     #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true, help_heading = "Flow control")]
     pub piggyback: Option<Switch>,
 
@@ -63,7 +63,8 @@ pub struct Tuning {
     #[arg(long, value_name = "N", value_parser = value_of("pool_most"), help_heading = "Posted buffers")]
     pub pool_most: Option<String>,
 
-    /// Mailbox slots of 64 bytes for all senders together: speculative [default: 4096]
+    /// Mailbox slots of 64 bytes for all senders together: speculative [default: 4096, or 256 where --rx-memory leaves
+    /// no room for that]
     #[arg(long, value_name = "N", value_parser = value_of("pool_slots"), help_heading = "Flow control")]
     pub pool_slots: Option<String>,
 

@@ -24,7 +24,9 @@ pub fn line(job: &Job) -> String {
 /// Under `static` nothing follows from the job, and buffers are no slots.
 fn has_chosen_slots(process: &Process) -> bool {
     let lends = process.setup.scheme.lends();
-    process.setup.chosen.slots && matches!(lends, ReceiverResource::Nothing | ReceiverResource::MovingSlots)
+    let follows =
+        matches!(lends, ReceiverResource::Nothing | ReceiverResource::MovingSlots | ReceiverResource::PoolSlots);
+    process.setup.chosen.slots && follows
 }
 
 fn slots(process: &Process) -> String {
@@ -32,14 +34,21 @@ fn slots(process: &Process) -> String {
     if !has_chosen_slots(process) {
         return "slots as given".to_owned();
     }
+    let mailbox = process.get(Counter::MailboxBytes) / u64::from(process.endpoints.max(1));
+    let bytes = |bytes: u64| human(bytes, Unit::Bytes);
+    if let (ReceiverResource::PoolSlots, Some(posted)) = (setup.scheme.lends(), setup.posted) {
+        return format!(
+            "{} slots for all peers, a mailbox of {} in a job of any size",
+            posted.pool_most,
+            bytes(mailbox)
+        );
+    }
     let slots = setup.slots_per_peer;
     let whose = match setup.expected_peers {
         Some(1) => "the other rank".to_owned(),
         Some(ranks) => format!("each of {ranks} other ranks"),
         None => format!("each of {} peers", setup.peers),
     };
-    let mailbox = process.get(Counter::MailboxBytes) / u64::from(process.endpoints.max(1));
-    let bytes = |bytes: u64| human(bytes, Unit::Bytes);
     let why = if slots > SLOTS {
         format!(", as a mailbox takes {} however few they are", bytes(LEAST_MAILBOX as u64))
     } else if slots == SLOTS {

@@ -61,7 +61,7 @@ impl Endpoint {
             job_size: settings.job.size,
             launch: launcher::launch(),
             mpi: caller::mpi(),
-            chosen: Chosen { slots: settings.slots_per_peer.is_none(), memory: settings.receive_memory.is_none() },
+            chosen: Chosen { slots: settings.leaves_slots(), memory: settings.receive_memory.is_none() },
         });
         let link = ShmLink::new(config).map_err(|error| {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));

@@ -23,16 +23,16 @@ use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, DEFAULT_SEND_BUFFERS, NAMES,
     SEND_BUFFERS_MOST, SLOTS_PER_PEER_MOST,
 };
-use tidegate_message::flow::{
-    BUFFER_BYTES_MOST, Buffers, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName,
-};
+use tidegate_message::flow::{ConfigError, SchemeName};
 
+mod buffers;
 mod chunks;
 mod peers;
 mod rows;
 pub mod sizes;
 mod values;
 
+pub use buffers::BufferSettings;
 pub use chunks::ChunkSettings;
 use peers::PEERS_MOST;
 use rows::*;
@@ -87,68 +87,6 @@ pub struct Settings {
     pub job: Job,
     /// Memory that the processes of this node may use together, in bytes, where the system says.
     pub node_memory: Option<u64>,
-}
-
-/// What the user said of posted buffers: defaults depend on the scheme, and on each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BufferSettings {
-    each: Option<u32>,
-    most: Option<u32>,
-    bytes: Option<usize>,
-    credit_threshold: Option<u32>,
-    growth: Option<Growth>,
-    quiet_after: Option<Option<Duration>>,
-    retry_timer: Option<Duration>,
-    pool_first: Option<u32>,
-    pool_most: Option<u32>,
-    pool_slots: Option<u32>,
-}
-
-impl BufferSettings {
-    fn read(get: impl Fn(&Parameter) -> Option<String>) -> Result<Self, Misfit> {
-        let timer = RETRY_TIMER_LEAST..=RETRY_TIMER_MOST;
-        // No buffer holds a message of no bytes.
-        let size = bytes(&BUFFER_SIZE, get(&BUFFER_SIZE), BUFFER_BYTES_MOST as usize)?;
-        if size == Some(0) {
-            return Err(Misfit { parameter: &BUFFER_SIZE, value: get(&BUFFER_SIZE).unwrap_or_default() });
-        }
-        Ok(BufferSettings {
-            each: number(&BUFFERS, get(&BUFFERS), 1..=tidegate_link::BUFFERS_MOST)?,
-            most: number(&rows::BUFFERS_MOST, get(&rows::BUFFERS_MOST), 1..=2 * tidegate_link::BUFFERS_MOST + 1)?,
-            bytes: size,
-            credit_threshold: number(&CREDIT_THRESHOLD, get(&CREDIT_THRESHOLD), 1..=tidegate_link::BUFFERS_MOST)?,
-            growth: get(&GROWTH).map(|text| choose(&GROWTH, Some(text), &GROWTHS)).transpose()?,
-            quiet_after: seconds_or_never(&QUIET_AFTER, get(&QUIET_AFTER))?,
-            retry_timer: milliseconds(&RETRY_TIMER, get(&RETRY_TIMER), timer)?,
-            pool_first: number(&POOL_FIRST, get(&POOL_FIRST), 1..=POOL_BUFFERS_MOST)?,
-            pool_most: number(&POOL_MOST, get(&POOL_MOST), 1..=POOL_BUFFERS_MOST)?,
-            pool_slots: number(&POOL_SLOTS, get(&POOL_SLOTS), 1..=POOL_SLOTS_MOST)?,
-        })
-    }
-
-    /// The buffers under a scheme. What was not said gives way to what was.
-    pub fn of(&self, scheme: SchemeName) -> Buffers {
-        let usual = Buffers::of(scheme);
-        let each = self.each.unwrap_or(usual.per_connection);
-        let packets = |bytes: usize| Buffers::packets_of(bytes as u32);
-        Buffers {
-            packets: match self.bytes {
-                // There buffers are slots, whatever is said of others.
-                Some(bytes) if !scheme.lends().is_pool_of_slots() => packets(bytes),
-                _ => usual.packets,
-            },
-            per_connection: each,
-            per_connection_most: self.most.unwrap_or(usual.per_connection_most.max(each)),
-            credit_threshold: self.credit_threshold.unwrap_or(usual.credit_threshold),
-            growth: self.growth.unwrap_or(usual.growth),
-            quiet_after: self.quiet_after.unwrap_or(usual.quiet_after),
-            retry_timer: self.retry_timer.unwrap_or(usual.retry_timer),
-            pool_first: self.pool_first.unwrap_or(usual.pool_first.min(self.pool_most.unwrap_or(u32::MAX))),
-            pool_most: self.pool_most.unwrap_or(usual.pool_most.max(self.pool_first.unwrap_or(0))),
-            pool_slots: self.pool_slots.unwrap_or(usual.pool_slots),
-            ..usual
-        }
-    }
 }
 
 /// Registers the table with libfabric.
@@ -210,8 +148,6 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
     Settings::each(|asked| (asked == name).then(|| value.into())).map(|_| ())
 }
 
-/// The most slots of a pool: 1 GiB.
-const POOL_SLOTS_MOST: u32 = 1 << 24;
 /// The most chunks that may be under way: as many reads a network is opened for.
 const CHUNKS_MOST_MOST: u32 = 1024;
 
@@ -230,8 +166,9 @@ impl Settings {
         let raw = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
         let get = |parameter: &Parameter| raw(parameter).map(|text| text.to_string_lossy().into_owned());
         let usual = Chunking::default();
+        let has_shares = [&SLOTS, &CREDIT_SLOTS, &PIGGYBACK].into_iter().any(|parameter| raw(parameter).is_some());
         Ok(Settings {
-            scheme: scheme(get(&SCHEME))?,
+            scheme: scheme(get(&SCHEME), has_shares)?,
             slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=SLOTS_PER_PEER_MOST)?,
             credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=CREDIT_SLOTS_MOST)?.unwrap_or(2),
             piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
@@ -278,6 +215,7 @@ impl Default for Settings {
 mod tests {
     use super::*;
     use std::os::unix::ffi::OsStringExt;
+    use tidegate_message::flow::Buffers;
 
     fn with(name: &str, value: &str) -> Result<Settings, String> {
         Settings::parse(|asked| (asked == name).then(|| value.into())).map_err(|refusal| refusal.to_string())
@@ -286,11 +224,15 @@ mod tests {
     #[test]
     fn defaults_are_those_in_the_table() {
         let settings = Settings::parse(|_| None).unwrap();
-        assert_eq!(settings.scheme, SchemeName::Dynamic);
+        assert_eq!(settings.scheme, SchemeName::Speculative);
         assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (None, 2, 2048));
-        let table = [&SCHEME, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK, &RENDEZVOUS, &PROGRESS];
-        for parameter in table.into_iter().chain([&CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST]) {
+        assert!(SCHEME.default.starts_with("speculative; dynamic where "), "{}", SCHEME.default);
+        for parameter in [&EAGER_SIZE, &BULK, &RENDEZVOUS, &PROGRESS, &CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST] {
             assert_eq!(with(parameter.name, parameter.default).unwrap(), settings, "{}", parameter.name);
+        }
+        for parameter in [&CREDIT_SLOTS, &PIGGYBACK] {
+            let shares = Settings { scheme: SchemeName::Dynamic, ..settings.clone() };
+            assert_eq!(with(parameter.name, parameter.default).unwrap(), shares, "{}", parameter.name);
         }
     }
 
@@ -343,7 +285,7 @@ mod tests {
         let said = with("scheme", "fast").unwrap_err();
         assert_eq!(
             said,
-            "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic, rnr, preposted, growing, shared_window, speculative (default: dynamic)"
+            "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic, rnr, preposted, growing, shared_window, speculative (default: speculative; dynamic where FI_TIDEGATE_SLOTS, FI_TIDEGATE_CREDIT_SLOTS or FI_TIDEGATE_PIGGYBACK is set)"
         );
         for (name, value) in [
             ("buffers", "0"),
@@ -465,7 +407,9 @@ mod tests {
         settings.job.size = None;
         assert_eq!(of(&settings, 100), (116, None));
         settings.job.size = Some(100);
-        assert_eq!(of(&settings, 4), (256, Some(99)));
+        assert_eq!(of(&settings, 4), (416, Some(99)));
+        settings.scheme = SchemeName::Dynamic;
+        assert_eq!(of(&settings, 4), (256, Some(99)), "a place each costs slots");
         for scheme in [SchemeName::Preposted, SchemeName::Growing] {
             settings.scheme = scheme;
             assert_eq!(of(&settings, 4).0, 116, "{scheme}: a place each costs many buffers");
@@ -476,7 +420,7 @@ mod tests {
 
     #[test]
     fn slots_follow_the_user_then_the_job_and_give_way_to_a_bound_on_memory() {
-        let mut settings = Settings { node_memory: None, ..Settings::default() };
+        let mut settings = Settings { node_memory: None, scheme: SchemeName::Dynamic, ..Settings::default() };
         settings.job.size = Some(8);
         const EACH: usize = 1 << 20;
         let slots = |settings: &Settings| settings.flow(4, |flow| flow.slots_per_peer as usize * EACH).0.slots_per_peer;
@@ -487,5 +431,29 @@ mod tests {
         assert_eq!(slots(&settings), 16);
         settings.slots_per_peer = Some(20);
         assert_eq!(slots(&settings), 20);
+    }
+
+    #[test]
+    fn a_pool_gives_way_to_a_bound_on_memory() {
+        let mut settings = Settings { node_memory: None, ..Settings::default() };
+        let pool = |settings: &Settings| settings.flow(4, |flow| flow.buffers.pool_slots as usize).0.buffers.pool_slots;
+        assert_eq!(pool(&settings), 4096);
+        settings.receive_memory = Some(4095);
+        assert_eq!(pool(&settings), 256);
+        settings.buffers.pool_slots = Some(5000);
+        assert_eq!(pool(&settings), 5000);
+    }
+
+    #[test]
+    fn numbers_of_shares_are_for_the_scheme_that_has_them() {
+        for (name, value) in [("slots", "16"), ("credit_slots", "1"), ("piggyback", "off")] {
+            assert_eq!(with(name, value).unwrap().scheme, SchemeName::Dynamic, "{name}");
+        }
+        let both = |asked: &str| match asked {
+            "scheme" => Some("speculative".into()),
+            "slots" => Some("16".into()),
+            _ => None,
+        };
+        assert_eq!(Settings::parse(both).unwrap().scheme, SchemeName::Speculative);
     }
 }

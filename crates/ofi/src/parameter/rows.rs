@@ -11,8 +11,12 @@ pub(super) struct Parameter {
     pub help: &'static str,
 }
 
-pub(super) const SCHEME: Parameter =
-    Parameter { name: "scheme", default: "dynamic", allowed: SchemeName::CHOICES, help: SchemeName::HELP };
+pub(super) const SCHEME: Parameter = Parameter {
+    name: "scheme",
+    default: "speculative; dynamic where FI_TIDEGATE_SLOTS, FI_TIDEGATE_CREDIT_SLOTS or FI_TIDEGATE_PIGGYBACK is set",
+    allowed: SchemeName::CHOICES,
+    help: SchemeName::HELP,
+};
 pub(super) const SLOTS: Parameter = Parameter {
     name: "slots",
     default: "64 for each other rank as long as the mailbox takes from 256 KiB to 1 MiB, else more or fewer, at least 16; with static 64",
@@ -96,7 +100,7 @@ pub(super) const POOL_MOST: Parameter = Parameter {
 };
 pub(super) const POOL_SLOTS: Parameter = Parameter {
     name: "pool_slots",
-    default: "4096",
+    default: "4096, or 256 where FI_TIDEGATE_RX_MEMORY leaves no room for that",
     allowed: "a number of slots from 1 to 16777216",
     help: "With scheme speculative: how many mailbox slots of 64 bytes a receiver has for all senders together",
 };

@@ -65,8 +65,12 @@ pub(super) fn trace(get: impl Fn(&Parameter) -> Option<OsString>) -> Result<Opti
     Ok(folder(&TRACE_DIR, get(&TRACE_DIR))?.map(|folder| TraceSettings { folder, most }))
 }
 
-pub(super) fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
-    let Some(text) = text else { return Ok(SchemeName::Dynamic) };
+/// The scheme; `has_shares`: whether the user has said how large the shares of peers are or how their credits return,
+/// which the default knows nothing of.
+pub(super) fn scheme(text: Option<String>, has_shares: bool) -> Result<SchemeName, Misfit> {
+    let Some(text) = text else {
+        return Ok(if has_shares { SchemeName::Dynamic } else { SchemeName::Speculative });
+    };
     text.trim().to_lowercase().parse().map_err(|_| refuse(&SCHEME, &text))
 }
 
