@@ -285,29 +285,32 @@ impl Reader {
     #[cold]
     #[inline(never)]
     fn end_stride(&mut self) {
-        self.publish_position();
+        match self.pool.is_some() {
+            true => self.give_back(),
+            false => self.publish_position(),
+        }
     }
 
+    /// Tells writers how far we have come: by the read pointer, or, if a sender waits for slots of a pool, by these. (If
+    /// none does, a pool gets them back at the end of a stride.)
     #[inline(always)]
     fn publish_position(&mut self) {
         if self.published != self.ticket {
-            if self.pool.is_some() {
-                // No writer looks at the read pointer then.
-                return self.give_back_if_due();
+            if let Some(pool) = &self.pool {
+                if pool.has_waiting() {
+                    self.give_back();
+                }
+                return;
             }
             self.published = self.ticket;
             self.mailbox.retrieved().store(self.ticket, Ordering::Release);
         }
     }
 
-    /// Gives retrieved slots back to the pool, if there are enough of them, or a sender waits.
-    // `cold` keeps it out of the way of the schemes that have no pool.
     #[cold]
     #[inline(never)]
-    fn give_back_if_due(&mut self) {
-        if self.pool.as_ref().is_some_and(|pool| pool.is_due(self.ticket - self.published)) {
-            self.slot_pool();
-        }
+    fn give_back(&mut self) {
+        self.slot_pool();
     }
 
     /// The pool of slots, if there is one, after all retrieved slots were given back to it.

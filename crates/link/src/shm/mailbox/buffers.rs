@@ -112,13 +112,10 @@ impl Taker {
         Taker::Pool { words, claim, has_claimed: false, refusals: 0, refusals_most }
     }
 
-    /// Takes room for `count` packets: a buffer, if one is posted, or as many slots as there are. Returns for how many.
-    /// The caller's `writing` word is odd meanwhile, and until the packets are there.
-    #[inline]
-    pub fn take_room(&mut self, count: u32) -> u32 {
-        if let Taker::Slots(taker) = self {
-            return taker.take(count);
-        }
+    /// Takes a buffer for `count` packets, if one is posted, and returns for how many there is room. The caller's
+    /// `writing` word is odd meanwhile, and until the packets are there.
+    #[inline(never)]
+    pub fn take_buffer(&mut self, count: u32) -> u32 {
         if self.take() { count } else { 0 }
     }
 

@@ -154,6 +154,7 @@ impl SlotPool {
         pool
     }
 
+    #[inline(always)]
     fn words(&self) -> &SlotPoolWords {
         // SAFETY: valid by the promise made to `new`.
         unsafe { self.words.as_ref() }
@@ -175,17 +176,14 @@ impl SlotPool {
         wanted.map_or(self.batch(), |wanted| wanted.saturating_sub(self.ready).clamp(1, self.batch()))
     }
 
-    /// Whether this number of retrieved slots is to be given back now.
-    pub fn is_due(&self, slots: u64) -> bool {
-        slots >= self.batch() || self.has_waiting()
-    }
-
     /// Whether a sender is marked, as far as is known without a look at its word.
+    #[inline(always)]
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty() || self.has_new_marks()
     }
 
     /// Whether there are marks that the receiver has not seen.
+    #[inline(always)]
     pub fn has_new_marks(&self) -> bool {
         self.words().marked.0.load(Ordering::Relaxed) != 0
     }

@@ -151,7 +151,11 @@ impl Writer {
     /// Slots that were taken are free: a buffer has as many slots as are wanted for it.
     #[inline(never)]
     fn reserve_taken(&mut self, count: u32) -> (u64, u32) {
-        let taken = self.taker.as_mut().map_or(0, |taker| taker.take_room(count));
+        let taken = match &mut self.taker {
+            Some(Taker::Slots(taker)) => taker.take(count),
+            Some(taker) => taker.take_buffer(count),
+            None => 0,
+        };
         if taken == 0 {
             return (0, 0);
         }
