@@ -291,8 +291,8 @@ impl Reader {
         }
     }
 
-    /// Tells writers how far we have come: by the read pointer, or, if a sender waits for slots of a pool, by these. (If
-    /// none does, a pool gets them back at the end of a stride.)
+    /// Tells writers how far we have come: by the read pointer, or, if a sender waits for slots of a pool, by these.
+    /// (If none does, a pool gets them back at the end of a stride.)
     #[inline(always)]
     fn publish_position(&mut self) {
         if self.published != self.ticket {
