@@ -6,16 +6,16 @@
 //! requests) is put together in a scratch buffer of bounded size.
 
 use crate::attention::Attention;
+use crate::collections::busy_peers::BusyPeers;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
-use crate::heap::block;
 use crate::link::Buffer;
 use crate::malformed::Malformed;
 use crate::matching::Matched;
 use crate::operation::Queue;
 use crate::wire::Message;
 use std::fmt::{self, Debug, Formatter};
-use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId, Peers};
+use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId};
 
 /// Where the rest of a message goes whose first packet has come.
 #[derive(Debug)]
@@ -65,18 +65,19 @@ impl<B> Default for Inbound<B> {
 
 /// The messages that are being put together, one per peer at most.
 pub(crate) struct Assembly<B> {
-    /// Of each peer that has sent a message of several packets.
-    of_peers: Peers<Option<Box<Inbound<B>>>>,
+    of_peers: BusyPeers<Inbound<B>>,
     /// How many are under way.
     under_way: usize,
+    /// Memory for the parts of the next message of our own kinds: that of the last one.
+    scratch: Vec<u8>,
     /// The payload of a long packet behind its first slot.
     rest: Rest,
 }
 
-/// Without `rest`, which is empty between two packets as far as anybody knows.
+/// Without `rest` and `scratch`, which are empty between two packets as far as anybody knows.
 impl<B: Debug> Debug for Assembly<B> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Assembly { of_peers, under_way, rest: _ } = self;
+        let Assembly { of_peers, under_way, scratch: _, rest: _ } = self;
         f.debug_struct("Assembly").field("of_peers", of_peers).field("under_way", under_way).finish()
     }
 }
@@ -89,25 +90,15 @@ const REST_SLOTS: usize = MOST_SLOTS_PER_PACKET as usize - 1;
 impl<B: Buffer> Assembly<B> {
     /// Most heap bytes of the table of peers: when all `peers` talk.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Option<Box<Inbound<B>>>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
+        BusyPeers::<Inbound<B>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
     }
 
     /// Heap bytes for each sender of messages of several packets, parts of messages of our own kinds apart.
-    pub(crate) const BYTES_OF_SENDER: usize = block(size_of::<Inbound<B>>());
+    pub(crate) const BYTES_OF_SENDER: usize = BusyPeers::<Inbound<B>>::BYTES_EACH;
 
     pub(crate) fn new(peers: u32) -> Self {
-        Assembly { of_peers: Peers::new(peers, ()), under_way: 0, rest: vec![[0; PAYLOAD_BYTES]; REST_SLOTS] }
-    }
-
-    #[inline]
-    fn of(&mut self, peer: PeerId) -> &mut Inbound<B> {
-        self.of_peers.of(peer).get_or_insert_default()
-    }
-
-    /// The same of one that may have sent none.
-    #[inline]
-    fn of_known(&mut self, peer: PeerId) -> Option<&mut Inbound<B>> {
-        self.of_peers.get_mut(peer)?.as_deref_mut()
+        let rest = vec![[0; PAYLOAD_BYTES]; REST_SLOTS];
+        Assembly { of_peers: BusyPeers::new(peers), under_way: 0, scratch: Vec::new(), rest }
     }
 
     /// Whether the message of any peer is.
@@ -120,8 +111,7 @@ impl<B: Buffer> Assembly<B> {
     #[inline]
     pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
         // Mostly no message of any peer is under way.
-        self.under_way == 0
-            || self.of_peers.get(peer).is_none_or(|it| it.as_ref().is_none_or(|it| matches!(it.sink, Sink::Idle)))
+        self.under_way == 0 || self.of_peers.get(peer).is_none()
     }
 
     /// Whether a message of so many bytes may begin here, of which the first packet has so many.
@@ -140,25 +130,26 @@ impl<B: Buffer> Assembly<B> {
         received: usize,
     ) {
         attention.begin_elsewhere();
-        let inbound = self.of_peers.of(from).get_or_insert_default();
+        let inbound = self.of_peers.of(from);
         self.under_way += usize::from(matches!(inbound.sink, Sink::Idle));
         (inbound.sink, inbound.length, inbound.received) = (sink, length, received);
     }
 
     /// A message of our own kinds begins.
     pub(crate) fn begin_control(&mut self, attention: &mut Attention, from: PeerId, head: Message, length: usize) {
-        let scratch = &mut self.of(from).scratch;
-        scratch.clear();
-        scratch.reserve_exact(length);
         attention.begin();
         self.begin(attention, from, Sink::Control(head), length, 0);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.reserve_exact(length);
+        self.of_peers.of(from).scratch = scratch;
     }
 
     /// The next `part` bytes have come. Returns where they begin, whether they are the last, and where they go.
     pub(crate) fn advance(&mut self, from: PeerId, part: usize) -> Result<(usize, bool, &mut Sink<B>), Malformed> {
-        let inbound = self.of_peers.get_mut(from).and_then(Option::as_deref_mut).ok_or(Malformed)?;
+        let inbound = self.of_peers.get_mut(from).ok_or(Malformed)?;
         let offset = inbound.received;
-        if matches!(inbound.sink, Sink::Idle) || part > inbound.length - offset {
+        if part > inbound.length - offset {
             return Err(Malformed);
         }
         inbound.received += part;
@@ -167,30 +158,31 @@ impl<B: Buffer> Assembly<B> {
 
     /// Keeps a part of a message of our own kinds.
     pub(crate) fn keep(&mut self, from: PeerId, part: &[u8]) {
-        self.of(from).scratch.extend_from_slice(part);
+        if let Some(inbound) = self.of_peers.get_mut(from) {
+            inbound.scratch.extend_from_slice(part);
+        }
     }
 
-    /// The message is whole, or will never be: takes where it went.
-    pub(crate) fn end(&mut self, from: PeerId) -> Sink<B> {
-        let Some(inbound) = self.of_known(from) else { return Sink::Idle };
-        let sink = std::mem::replace(&mut inbound.sink, Sink::Idle);
-        self.under_way -= usize::from(!matches!(sink, Sink::Idle));
-        sink
+    /// The message is whole, or will never be: takes where it went, and the parts of one of our own kinds, whose memory
+    /// is to be [returned](Self::return_scratch).
+    pub(crate) fn end(&mut self, from: PeerId) -> (Sink<B>, Vec<u8>) {
+        let Some(inbound) = self.of_peers.get_mut(from) else { return (Sink::Idle, Vec::new()) };
+        let ended = (std::mem::replace(&mut inbound.sink, Sink::Idle), std::mem::take(&mut inbound.scratch));
+        self.under_way -= 1;
+        self.of_peers.end(from);
+        ended
     }
 
-    /// The rest of the message goes elsewhere.
+    /// The rest of the message under way goes elsewhere.
     pub(crate) fn redirect(&mut self, from: PeerId, sink: Sink<B>) {
-        self.of(from).sink = sink;
+        if let Some(inbound) = self.of_peers.get_mut(from) {
+            inbound.sink = sink;
+        }
     }
 
-    /// The parts of a message of our own kinds, which are to be [returned](Self::return_scratch).
-    pub(crate) fn take_scratch(&mut self, from: PeerId) -> Vec<u8> {
-        std::mem::take(&mut self.of(from).scratch)
-    }
-
-    /// Takes back the memory of [`take_scratch`](Self::take_scratch), to be used again.
-    pub(crate) fn return_scratch(&mut self, from: PeerId, scratch: Vec<u8>) {
-        self.of(from).scratch = scratch;
+    /// Takes back the memory of parts that [`end`](Self::end) has returned, to be used again.
+    pub(crate) fn return_scratch(&mut self, scratch: Vec<u8>) {
+        self.scratch = scratch;
     }
 
     /// Room for the payload of a long packet behind its first slot, to be [returned](Self::return_rest).
@@ -206,7 +198,6 @@ impl<B: Buffer> Assembly<B> {
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.end(peer);
-        self.of_peers.forget(peer);
     }
 }
 
@@ -242,7 +233,7 @@ mod tests {
         assert_eq!(advance(&mut assembly, 56), Some((40, false)));
         assert_eq!(advance(&mut assembly, 5), None, "that is more than was announced");
         assert_eq!(advance(&mut assembly, 4), Some((96, true)));
-        assert!(matches!(assembly.end(A), Sink::Discard) && assembly.advance(A, 1).is_err());
+        assert!(matches!(assembly.end(A), (Sink::Discard, _)) && assembly.advance(A, 1).is_err());
         assert!(assembly.check_first(A, 10, 10).is_ok(), "the next may begin");
     }
 
@@ -253,10 +244,11 @@ mod tests {
             assembly.begin_control(&mut Attention::default(), A, DeferralNotice.into(), 6);
             assembly.keep(A, &[round, 2, 3]);
             assembly.keep(A, &[4, 5, 6]);
-            let scratch = assembly.take_scratch(A);
-            assert_eq!(scratch, [round, 2, 3, 4, 5, 6]);
-            assembly.return_scratch(A, scratch);
+            let (sink, scratch) = assembly.end(A);
+            assert_eq!((matches!(sink, Sink::Control(_)), &scratch[..]), (true, &[round, 2, 3, 4, 5, 6][..]));
+            assembly.return_scratch(scratch);
         }
+        assert!(!assembly.is_under_way() && assembly.is_idle(A));
     }
 
     #[test]

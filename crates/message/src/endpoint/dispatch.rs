@@ -175,14 +175,14 @@ impl<L: Link> Endpoint<L> {
 
     /// The message under way from `from` is complete.
     fn end_inbound(&mut self, from: PeerId) -> Handled {
-        match self.inbound.assembly().end(from) {
+        let (sink, scratch) = self.inbound.assembly().end(from);
+        match sink {
             Sink::Receive(matched) => self.inbound.complete_receive(&mut self.port, matched),
             Sink::Control(head) => {
-                let scratch = self.inbound.assembly().take_scratch(from);
                 let handled = self.handle_control(from, &head, &scratch);
-                match self.inbound.windows().has_session(from) {
-                    true => self.inbound.assembly().return_scratch(from, scratch),
-                    false => self.inbound.assembly().release(from),
+                // Of peers without a session nothing is kept.
+                if self.inbound.windows().has_session(from) {
+                    self.inbound.assembly().return_scratch(scratch);
                 }
                 return handled;
             }
