@@ -5,7 +5,7 @@ use std::ops::Range;
 use tidegate_message::flow::SchemeName;
 use tidegate_message::{Endpoint, PeerId};
 
-/// Most bytes of a peer in the tables of messages, in those of flow control, and where P counts 150 (P, table 3).
+/// Most bytes of a peer in the tables of messages, to which flow control adds its own: under `dynamic` P counts 150.
 const MESSAGE_BYTES: usize = 110;
 const PEER_BYTES: [(SchemeName, usize); 4] = [
     (SchemeName::None, MESSAGE_BYTES),
@@ -15,8 +15,8 @@ const PEER_BYTES: [(SchemeName, usize); 4] = [
 ];
 
 /// Peers that talk first, as many as later, so that what there is for all together is there.
-const FIRST: u32 = 1024;
-const PEERS: u32 = 2048;
+const FIRST: u32 = 512;
+const PEERS: u32 = 1024;
 
 /// Bytes that each further peer has taken once all have had their turns and are idle.
 fn bytes_each(scheme: SchemeName, turn: impl Fn(&mut Endpoint<Mirror>, Range<u32>)) -> usize {
