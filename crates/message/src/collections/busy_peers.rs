@@ -1,8 +1,8 @@
 //! [`BusyPeers`]: what is remembered of a peer only while something waits for it or is under way with it.
 //!
-//! *The simple idea*, a state for each peer in a page that its first use allocates ([`Peers`]), lets every peer to which
-//! one long message has gone cost for ever what it costs at work. So a state is a block of its own here. A peer that is
-//! idle has none, and costs the place for its address.
+//! *The simple idea*, a state for each peer in a page that its first use allocates ([`Peers`]), lets every peer to
+//! which one long message has gone cost for ever what it costs at work. So a state is a block of its own here. A peer
+//! that is idle has none, and costs the place for its address.
 //!
 //! The owner of the table says when a state [ends](BusyPeers::end), as soon as it says no more than a new one does. The
 //! blocks of some are kept for the next that begin: two peers that exchange one message after the other allocate
