@@ -68,7 +68,7 @@ pub(crate) struct Assembly<B> {
     of_peers: BusyPeers<Inbound<B>>,
     /// How many are under way.
     under_way: usize,
-    /// Memory for the parts of the next message of our own kinds: that of the last one.
+    /// The parts of the last message of our own kinds, and memory for those of the next.
     scratch: Vec<u8>,
     /// The payload of a long packet behind its first slot.
     rest: Rest,
@@ -163,14 +163,17 @@ impl<B: Buffer> Assembly<B> {
         }
     }
 
-    /// The message is whole, or will never be: takes where it went, and the parts of one of our own kinds, whose memory
-    /// is to be [returned](Self::return_scratch).
-    pub(crate) fn end(&mut self, from: PeerId) -> (Sink<B>, Vec<u8>) {
-        let Some(inbound) = self.of_peers.get_mut(from) else { return (Sink::Idle, Vec::new()) };
-        let ended = (std::mem::replace(&mut inbound.sink, Sink::Idle), std::mem::take(&mut inbound.scratch));
+    /// The message is whole, or will never be: takes where it went.
+    #[inline]
+    pub(crate) fn end(&mut self, from: PeerId) -> Sink<B> {
+        let Some(mut inbound) = self.of_peers.take(from) else { return Sink::Idle };
+        let sink = std::mem::replace(&mut inbound.sink, Sink::Idle);
+        if let Sink::Control(_) = &sink {
+            self.scratch = std::mem::take(&mut inbound.scratch);
+        }
         self.under_way -= 1;
-        self.of_peers.end(from);
-        ended
+        self.of_peers.keep(inbound);
+        sink
     }
 
     /// The rest of the message under way goes elsewhere.
@@ -180,7 +183,13 @@ impl<B: Buffer> Assembly<B> {
         }
     }
 
-    /// Takes back the memory of parts that [`end`](Self::end) has returned, to be used again.
+    /// The parts of a message of our own kinds that has just [ended](Self::end), which are to be
+    /// [returned](Self::return_scratch).
+    pub(crate) fn take_scratch(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.scratch)
+    }
+
+    /// Takes back the memory of [`take_scratch`](Self::take_scratch), to be used again.
     pub(crate) fn return_scratch(&mut self, scratch: Vec<u8>) {
         self.scratch = scratch;
     }
@@ -233,7 +242,7 @@ mod tests {
         assert_eq!(advance(&mut assembly, 56), Some((40, false)));
         assert_eq!(advance(&mut assembly, 5), None, "that is more than was announced");
         assert_eq!(advance(&mut assembly, 4), Some((96, true)));
-        assert!(matches!(assembly.end(A), (Sink::Discard, _)) && assembly.advance(A, 1).is_err());
+        assert!(matches!(assembly.end(A), Sink::Discard) && assembly.advance(A, 1).is_err());
         assert!(assembly.check_first(A, 10, 10).is_ok(), "the next may begin");
     }
 
@@ -244,8 +253,9 @@ mod tests {
             assembly.begin_control(&mut Attention::default(), A, DeferralNotice.into(), 6);
             assembly.keep(A, &[round, 2, 3]);
             assembly.keep(A, &[4, 5, 6]);
-            let (sink, scratch) = assembly.end(A);
-            assert_eq!((matches!(sink, Sink::Control(_)), &scratch[..]), (true, &[round, 2, 3, 4, 5, 6][..]));
+            assert!(matches!(assembly.end(A), Sink::Control(_)));
+            let scratch = assembly.take_scratch();
+            assert_eq!(scratch, [round, 2, 3, 4, 5, 6]);
             assembly.return_scratch(scratch);
         }
         assert!(!assembly.is_under_way() && assembly.is_idle(A));

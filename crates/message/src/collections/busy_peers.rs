@@ -77,15 +77,33 @@ impl<T: Default> BusyPeers<T> {
 
     /// A peer is idle: what is left of its state is dropped. Returns whether it had any.
     pub(crate) fn end(&mut self, peer: PeerId) -> bool {
-        let Some(mut state) = self.of_peers.get_mut(peer).and_then(Option::take) else { return false };
-        if self.spare.len() < SPARE_MOST {
-            *state = T::default();
-            if self.spare.capacity() == 0 {
-                self.spare.reserve_exact(SPARE_MOST);
-            }
-            self.spare.push(state);
-        }
+        let Some(mut state) = self.take(peer) else { return false };
+        *state = T::default();
+        self.keep(state);
         true
+    }
+
+    /// A peer is idle: takes its state, which the caller makes as new and lets [be kept](Self::keep).
+    #[inline]
+    pub(crate) fn take(&mut self, peer: PeerId) -> Option<Box<T>> {
+        self.of_peers.get_mut(peer)?.take()
+    }
+
+    /// Keeps a block whose state is as new for the next peer, or drops it.
+    #[inline]
+    pub(crate) fn keep(&mut self, state: Box<T>) {
+        if self.spare.len() < self.spare.capacity() {
+            self.spare.push(state);
+        } else if self.spare.capacity() == 0 {
+            self.keep_first(state);
+        }
+    }
+
+    /// The list has as many places from now on as it will ever have.
+    #[cold]
+    fn keep_first(&mut self, state: Box<T>) {
+        self.spare.reserve_exact(SPARE_MOST);
+        self.spare.push(state);
     }
 }
 

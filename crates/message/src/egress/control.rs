@@ -96,7 +96,7 @@ impl Controls {
 
     /// How many wait for a peer.
     pub(super) fn of<B: Buffer>(lanes: &Lanes<B>, peer: PeerId) -> u32 {
-        lanes.get(peer).map_or(0, |lane| lane.owed.packets)
+        lanes.get(peer).map_or(0, |lane| lane.owed)
     }
 
     /// Whether some wait for a peer.
@@ -130,12 +130,12 @@ impl Controls {
     #[cold]
     pub(super) fn keep<B: Buffer>(&mut self, lanes: &mut Lanes<B>, control: Control) {
         let owed = &mut lanes.of(control.to).owed;
-        if owed.packets > self.most {
+        if *owed > self.most {
             // It is about to be quarantined, and gets nothing any more.
             return;
         }
-        owed.packets += 1;
-        if owed.packets > self.most {
+        *owed += 1;
+        if *owed > self.most {
             self.overdrawn.push(control.to);
         }
         let (length, room) = (self.waiting.len(), self.waiting.capacity());
@@ -149,17 +149,17 @@ impl Controls {
     pub(super) fn retry<B: Buffer>(&mut self, lanes: &mut Lanes<B>, mailboxes: &mut impl Mailboxes) {
         for _ in 0..self.waiting.len() {
             let Some(control) = self.waiting.pop_front() else { break };
-            let owed = &mut lanes.of(control.to).owed;
-            if !owed.is_stuck && write(mailboxes, &control.control()).is_ok() {
-                owed.packets -= 1;
+            let lane = lanes.of(control.to);
+            if !lane.is_stuck && write(mailboxes, &control.control()).is_ok() {
+                lane.owed -= 1;
                 lanes.end_if_idle(control.to);
             } else {
-                owed.is_stuck = true;
+                lane.is_stuck = true;
                 self.waiting.push_back(control);
             }
         }
         for control in &self.waiting {
-            lanes.of(control.to).owed.is_stuck = false;
+            lanes.of(control.to).is_stuck = false;
         }
     }
 
@@ -177,7 +177,7 @@ impl Controls {
     /// A peer is gone: it is owed nothing.
     pub(super) fn lose_peer<B: Buffer>(&mut self, lanes: &mut Lanes<B>, peer: PeerId) {
         if let Some(lane) = lanes.get_mut(peer)
-            && std::mem::take(&mut lane.owed).packets > 0
+            && std::mem::take(&mut lane.owed) > 0
         {
             self.waiting.retain(|control| control.to != peer);
             lanes.end_if_idle(peer);

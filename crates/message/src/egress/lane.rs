@@ -18,8 +18,10 @@ pub(super) struct Lane<B> {
     pub(super) is_full: bool,
     /// Whether injected messages are refused.
     pub(super) hold: PeerBackoff,
-    /// Flow control's own packets that wait for it.
-    pub(super) owed: Owed,
+    /// How many of flow control's own packets wait for it.
+    pub(super) owed: u32,
+    /// While these are tried again: one of them has found no place.
+    pub(super) is_stuck: bool,
 }
 
 /// The lanes of all peers for which something waits.
@@ -85,7 +87,7 @@ impl<B: Buffer> Lane<B> {
     /// Whether the lane says no more than a new one.
     pub(super) fn is_idle(&self) -> bool {
         let is_as_new = self.waits_for.is_none() && !self.is_full && self.hold == PeerBackoff::default();
-        is_as_new && self.backlog.is_empty() && self.owed.is_nothing()
+        is_as_new && self.backlog.is_empty() && self.owed == 0
     }
 
     /// Whether anything goes on when credits come.
@@ -96,27 +98,8 @@ impl<B: Buffer> Lane<B> {
 
 impl<B: Buffer> Default for Lane<B> {
     fn default() -> Self {
-        Lane {
-            backlog: Backlog::new(),
-            waits_for: None,
-            is_full: false,
-            hold: PeerBackoff::default(),
-            owed: Owed::default(),
-        }
-    }
-}
-
-/// How many of flow control's own packets wait for one peer.
-#[derive(Debug, Default)]
-pub(super) struct Owed {
-    pub(super) packets: u32,
-    /// While they are tried again: one of them has found no place.
-    pub(super) is_stuck: bool,
-}
-
-impl Owed {
-    fn is_nothing(&self) -> bool {
-        self.packets == 0
+        let (backlog, hold) = (Backlog::new(), PeerBackoff::default());
+        Lane { backlog, waits_for: None, is_full: false, hold, owed: 0, is_stuck: false }
     }
 }
 

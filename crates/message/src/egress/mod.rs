@@ -135,9 +135,14 @@ impl<B: Buffer> Egress<B> {
     }
 
     /// Bytes of our window for a peer that we are about to give back.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn returning(&self, peer: PeerId) -> u32 {
-        self.backlog(peer).map_or(0, Backlog::returning)
+        if self.waiting() == 0 { 0 } else { self.returning_in_backlog(peer) }
+    }
+
+    #[cold]
+    fn returning_in_backlog(&self, peer: PeerId) -> u32 {
+        self.inspect_backlog(peer).map_or(0, Backlog::returning)
     }
 
     /// Whether something of one of these kinds waits for a peer.

@@ -175,10 +175,10 @@ impl<L: Link> Endpoint<L> {
 
     /// The message under way from `from` is complete.
     fn end_inbound(&mut self, from: PeerId) -> Handled {
-        let (sink, scratch) = self.inbound.assembly().end(from);
-        match sink {
+        match self.inbound.assembly().end(from) {
             Sink::Receive(matched) => self.inbound.complete_receive(&mut self.port, matched),
             Sink::Control(head) => {
+                let scratch = self.inbound.assembly().take_scratch();
                 let handled = self.handle_control(from, &head, &scratch);
                 // Of peers without a session nothing is kept.
                 if self.inbound.windows().has_session(from) {

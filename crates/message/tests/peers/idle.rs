@@ -1,9 +1,12 @@
 //! What a peer costs that has talked and is idle: the bytes that an endpoint really has on the heap are counted.
 
-use super::mirror::{Mirror, access, endpoint, exchange_at_once, live_bytes, talk};
+use super::mirror::{Mirror, Zeros, endpoint, live_bytes, talk};
 use std::ops::Range;
 use tidegate_message::flow::SchemeName;
-use tidegate_message::{Endpoint, PeerId};
+use tidegate_message::{
+    Access, Context, Endpoint, Instant, MatchFlags, PeerId, ReadRequest, Receive, RemoteTarget, Send, Source, Space,
+    Target, WriteRequest,
+};
 
 /// Most bytes of a peer in the tables of messages, to which flow control adds its own: under `dynamic` P counts 150.
 const MESSAGE_BYTES: usize = 110;
@@ -26,6 +29,55 @@ fn bytes_each(scheme: SchemeName, turn: impl Fn(&mut Endpoint<Mirror>, Range<u32
     turn(&mut endpoint, FIRST..PEERS);
     assert!(!endpoint.has_work_left());
     (live_bytes() - before).div_euclid((PEERS - FIRST) as isize) as usize
+}
+
+/// Sends a long message to each of these peers and receives it from there, while what is for the others is under way.
+/// Then each gets a short one.
+fn exchange_at_once(endpoint: &mut Endpoint<Mirror>, peers: Range<u32>) {
+    for length in [3000, 100, 8] {
+        let (space, mut ended) = (Space::Untagged, 0);
+        let mut take = |endpoint: &mut Endpoint<Mirror>| {
+            ended += std::iter::from_fn(|| endpoint.poll_completion()).count();
+            ended
+        };
+        for peer in peers.clone().map(|peer| Target::Peer(PeerId(peer))) {
+            let (from, context, flags) = (Source::From(peer), Context(0), MatchFlags::default());
+            let (buffer, multi) = (Zeros(length), None);
+            endpoint
+                .receive(Receive { from, space, buffer, context, multi, flags, report: true })
+                .expect("there is room");
+            let (to, buffer) = (peer, Zeros(length));
+            let send = Send { to, space, buffer, data: None, context, inject: false, delivery: false, report: true };
+            endpoint.send(send).expect("there is room");
+            take(endpoint);
+        }
+        while endpoint.progress(Instant::default()) {
+            take(endpoint);
+        }
+        assert_eq!(take(endpoint), 2 * peers.len(), "{length} bytes");
+    }
+}
+
+/// Writes to memory of each of these peers and reads it, by messages: of the first as many bytes as several have.
+fn access(endpoint: &mut Endpoint<Mirror>, peers: Range<u32>) {
+    const KEY: u64 = 7;
+    endpoint.register(KEY, Zeros(1 << 16), &[Access::Read, Access::Write]);
+    for length in [8, 10_000] {
+        let context = Context(0);
+        for peer in peers.clone().map(PeerId) {
+            let place = || vec![(RemoteTarget { to: Target::Peer(peer), key: KEY, offset: 0 }, length as u64)];
+            let (to, buffer) = (place(), Zeros(length));
+            let write = WriteRequest { to, buffer, data: None, context, inject: false, report: true };
+            endpoint.write(write).expect("there is room");
+            let (from, buffer) = (place(), Zeros(length));
+            endpoint.read(ReadRequest { from, buffer, context, report: true }).expect("there is room");
+        }
+        let mut ended = 0;
+        while endpoint.progress(Instant::default()) {
+            ended += std::iter::from_fn(|| endpoint.poll_completion()).count();
+        }
+        assert_eq!(ended, 2 * peers.len(), "{length} bytes");
+    }
 }
 
 /// Short messages and long ones, of which some waited for credits, came in parts, or were unexpected, and remote

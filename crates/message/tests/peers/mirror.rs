@@ -3,14 +3,13 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::slice;
 use std::time::Duration;
 use tidegate_message::flow::{Buffers, Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
-    Access, Arrival, Bounce, Buffer, Carry, Closing, Context, Counters, Departure, Endpoint, EndpointConfig, Fill,
-    Instant, Link, LinkEvent, MatchFlags, Medium, PeerMemory, PeerNames, ReadRequest, Receive, RemoteTarget, Send,
-    SenderWrites, Source, Space, Span, Target, WriteError, WriteRequest,
+    Arrival, Bounce, Buffer, Carry, Closing, Context, Counters, Departure, Endpoint, EndpointConfig, Fill, Instant,
+    Link, LinkEvent, MatchFlags, Medium, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source, Space, Span,
+    Target, WriteError,
 };
 
 thread_local! {
@@ -144,55 +143,6 @@ pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
     let (packets, leaving) = (VecDeque::with_capacity(256), VecDeque::new());
     let link = Mirror { packets, leaving, released: 0, counters: Box::default() };
     Endpoint::new(config, link).expect("a legal configuration")
-}
-
-/// Sends a long message to each of these peers and receives it from there, while what is for the others is under way.
-/// Then each gets a short one.
-pub fn exchange_at_once(endpoint: &mut Endpoint<Mirror>, peers: Range<u32>) {
-    for length in [3000, 100, 8] {
-        let (space, mut ended) = (Space::Untagged, 0);
-        let mut take = |endpoint: &mut Endpoint<Mirror>| {
-            ended += std::iter::from_fn(|| endpoint.poll_completion()).count();
-            ended
-        };
-        for peer in peers.clone().map(|peer| Target::Peer(PeerId(peer))) {
-            let (from, context, flags) = (Source::From(peer), Context(0), MatchFlags::default());
-            let (buffer, multi) = (Zeros(length), None);
-            endpoint
-                .receive(Receive { from, space, buffer, context, multi, flags, report: true })
-                .expect("there is room");
-            let (to, buffer) = (peer, Zeros(length));
-            let send = Send { to, space, buffer, data: None, context, inject: false, delivery: false, report: true };
-            endpoint.send(send).expect("there is room");
-            take(endpoint);
-        }
-        while endpoint.progress(Instant::default()) {
-            take(endpoint);
-        }
-        assert_eq!(take(endpoint), 2 * peers.len(), "{length} bytes");
-    }
-}
-
-/// Writes to memory of each of these peers and reads it, by messages: of the first as many bytes as several have.
-pub fn access(endpoint: &mut Endpoint<Mirror>, peers: Range<u32>) {
-    const KEY: u64 = 7;
-    endpoint.register(KEY, Zeros(1 << 16), &[Access::Read, Access::Write]);
-    for length in [8, 10_000] {
-        let context = Context(0);
-        for peer in peers.clone().map(PeerId) {
-            let place = || vec![(RemoteTarget { to: Target::Peer(peer), key: KEY, offset: 0 }, length as u64)];
-            let (to, buffer) = (place(), Zeros(length));
-            let write = WriteRequest { to, buffer, data: None, context, inject: false, report: true };
-            endpoint.write(write).expect("there is room");
-            let (from, buffer) = (place(), Zeros(length));
-            endpoint.read(ReadRequest { from, buffer, context, report: true }).expect("there is room");
-        }
-        let mut ended = 0;
-        while endpoint.progress(Instant::default()) {
-            ended += std::iter::from_fn(|| endpoint.poll_completion()).count();
-        }
-        assert_eq!(ended, 2 * peers.len(), "{length} bytes");
-    }
 }
 
 /// Sends messages of all these lengths to a peer, and receives them from it: some are expected, some are not.
