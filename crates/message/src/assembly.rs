@@ -40,7 +40,7 @@ struct Inbound<B> {
     /// Bytes of the body.
     length: usize,
     received: usize,
-    /// Parts of a message of our own kinds.
+    /// Parts of a message of our own kinds, while one is under way.
     scratch: Vec<u8>,
 }
 
@@ -68,17 +68,19 @@ pub(crate) struct Assembly<B> {
     of_peers: BusyPeers<Inbound<B>>,
     /// How many are under way.
     under_way: usize,
+    /// The peer whose message has ended last. Its state stays, since mostly its next message is the next of all.
+    last: Option<PeerId>,
     /// The parts of the last message of our own kinds, and memory for those of the next.
     scratch: Vec<u8>,
     /// The payload of a long packet behind its first slot.
     rest: Rest,
 }
 
-/// Without `rest` and `scratch`, which are empty between two packets as far as anybody knows.
+/// The messages that are under way. Nothing else makes a difference.
 impl<B: Debug> Debug for Assembly<B> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Assembly { of_peers, under_way, scratch: _, rest: _ } = self;
-        f.debug_struct("Assembly").field("of_peers", of_peers).field("under_way", under_way).finish()
+        let under_way = self.of_peers.all().filter(|(_, inbound)| !matches!(inbound.sink, Sink::Idle));
+        f.debug_map().entries(under_way).finish()
     }
 }
 
@@ -90,7 +92,7 @@ const REST_SLOTS: usize = MOST_SLOTS_PER_PACKET as usize - 1;
 impl<B: Buffer> Assembly<B> {
     /// Most heap bytes of the table of peers: when all `peers` talk.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        BusyPeers::<Inbound<B>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
+        BusyPeers::<Inbound<B>>::bytes_most(peers) + Self::BYTES_OF_SENDER + REST_SLOTS * PAYLOAD_BYTES
     }
 
     /// Heap bytes for each sender of messages of several packets, parts of messages of our own kinds apart.
@@ -98,7 +100,7 @@ impl<B: Buffer> Assembly<B> {
 
     pub(crate) fn new(peers: u32) -> Self {
         let rest = vec![[0; PAYLOAD_BYTES]; REST_SLOTS];
-        Assembly { of_peers: BusyPeers::new(peers), under_way: 0, scratch: Vec::new(), rest }
+        Assembly { of_peers: BusyPeers::new(peers), under_way: 0, last: None, scratch: Vec::new(), rest }
     }
 
     /// Whether the message of any peer is.
@@ -111,7 +113,7 @@ impl<B: Buffer> Assembly<B> {
     #[inline]
     pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
         // Mostly no message of any peer is under way.
-        self.under_way == 0 || self.of_peers.get(peer).is_none()
+        self.under_way == 0 || self.of_peers.get(peer).is_none_or(|it| matches!(it.sink, Sink::Idle))
     }
 
     /// Whether a message of so many bytes may begin here, of which the first packet has so many.
@@ -149,7 +151,7 @@ impl<B: Buffer> Assembly<B> {
     pub(crate) fn advance(&mut self, from: PeerId, part: usize) -> Result<(usize, bool, &mut Sink<B>), Malformed> {
         let inbound = self.of_peers.get_mut(from).ok_or(Malformed)?;
         let offset = inbound.received;
-        if part > inbound.length - offset {
+        if matches!(inbound.sink, Sink::Idle) || part > inbound.length - offset {
             return Err(Malformed);
         }
         inbound.received += part;
@@ -166,14 +168,27 @@ impl<B: Buffer> Assembly<B> {
     /// The message is whole, or will never be: takes where it went.
     #[inline]
     pub(crate) fn end(&mut self, from: PeerId) -> Sink<B> {
-        let Some(mut inbound) = self.of_peers.take(from) else { return Sink::Idle };
+        let Some(inbound) = self.of_peers.get_mut(from) else { return Sink::Idle };
         let sink = std::mem::replace(&mut inbound.sink, Sink::Idle);
+        self.under_way -= usize::from(!matches!(sink, Sink::Idle));
         if let Sink::Control(_) = &sink {
             self.scratch = std::mem::take(&mut inbound.scratch);
         }
-        self.under_way -= 1;
-        self.of_peers.keep(inbound);
+        if self.last != Some(from) {
+            self.change_last(from);
+        }
         sink
+    }
+
+    /// A message of another peer than before has ended: the state of that one goes, unless its next message has begun.
+    #[inline(never)]
+    fn change_last(&mut self, from: PeerId) {
+        if let Some(last) = self.last.replace(from)
+            && self.is_idle(last)
+            && let Some(inbound) = self.of_peers.take(last)
+        {
+            self.of_peers.keep(inbound);
+        }
     }
 
     /// The rest of the message under way goes elsewhere.
@@ -207,6 +222,7 @@ impl<B: Buffer> Assembly<B> {
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.end(peer);
+        self.of_peers.end(peer);
     }
 }
 
@@ -259,6 +275,25 @@ mod tests {
             assembly.return_scratch(scratch);
         }
         assert!(!assembly.is_under_way() && assembly.is_idle(A));
+    }
+
+    #[test]
+    fn states_of_peers_go_when_others_send_but_for_those_of_messages_under_way() {
+        let mut assembly: Assembly<Bytes> = Assembly::new(3);
+        let begin = |assembly: &mut Assembly<Bytes>, peer| {
+            assembly.begin(&mut Attention::default(), PeerId(peer), Sink::Discard, 100, 40);
+        };
+        let kept = |assembly: &Assembly<Bytes>| assembly.of_peers.all().map(|(peer, _)| peer.0).collect::<Vec<_>>();
+        (0..3).for_each(|peer| begin(&mut assembly, peer));
+        (0..2).for_each(|peer| assert!(matches!(assembly.end(PeerId(peer)), Sink::Discard)));
+        assert_eq!(kept(&assembly), [1, 2], "the last, and one that is under way");
+        begin(&mut assembly, 1);
+        assembly.end(PeerId(2));
+        assert_eq!((kept(&assembly), assembly.under_way), (vec![1, 2], 1), "the one before the last has begun again");
+        assembly.end(PeerId(1));
+        assembly.release(PeerId(1));
+        assert_eq!((kept(&assembly), assembly.under_way), (vec![], 0));
+        assert!(matches!(assembly.end(PeerId(1)), Sink::Idle) && assembly.advance(PeerId(1), 1).is_err());
     }
 
     #[test]
