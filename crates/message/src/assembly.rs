@@ -6,16 +6,16 @@
 //! requests) is put together in a scratch buffer of bounded size.
 
 use crate::attention::Attention;
+use crate::collections::busy_peers::BusyPeers;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
-use crate::heap::block;
 use crate::link::Buffer;
 use crate::malformed::Malformed;
 use crate::matching::Matched;
 use crate::operation::Queue;
 use crate::wire::Message;
 use std::fmt::{self, Debug, Formatter};
-use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId, Peers};
+use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId};
 
 /// Where the rest of a message goes whose first packet has come.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Inbound<B> {
     /// Bytes of the body.
     length: usize,
     received: usize,
-    /// Parts of a message of our own kinds.
+    /// Parts of a message of our own kinds, while one is under way.
     scratch: Vec<u8>,
 }
 
@@ -65,19 +65,22 @@ impl<B> Default for Inbound<B> {
 
 /// The messages that are being put together, one per peer at most.
 pub(crate) struct Assembly<B> {
-    /// Of each peer that has sent a message of several packets.
-    of_peers: Peers<Option<Box<Inbound<B>>>>,
+    of_peers: BusyPeers<Inbound<B>>,
     /// How many are under way.
     under_way: usize,
+    /// The peer whose message has ended last. Its state stays, since mostly its next message is the next of all.
+    last: Option<PeerId>,
+    /// The parts of the last message of our own kinds, and memory for those of the next.
+    scratch: Vec<u8>,
     /// The payload of a long packet behind its first slot.
     rest: Rest,
 }
 
-/// Without `rest`, which is empty between two packets as far as anybody knows.
+/// The messages that are under way. Nothing else makes a difference.
 impl<B: Debug> Debug for Assembly<B> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Assembly { of_peers, under_way, rest: _ } = self;
-        f.debug_struct("Assembly").field("of_peers", of_peers).field("under_way", under_way).finish()
+        let under_way = self.of_peers.all().filter(|(_, inbound)| !matches!(inbound.sink, Sink::Idle));
+        f.debug_map().entries(under_way).finish()
     }
 }
 
@@ -89,25 +92,15 @@ const REST_SLOTS: usize = MOST_SLOTS_PER_PACKET as usize - 1;
 impl<B: Buffer> Assembly<B> {
     /// Most heap bytes of the table of peers: when all `peers` talk.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Option<Box<Inbound<B>>>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
+        BusyPeers::<Inbound<B>>::bytes_most(peers) + Self::BYTES_OF_SENDER + REST_SLOTS * PAYLOAD_BYTES
     }
 
     /// Heap bytes for each sender of messages of several packets, parts of messages of our own kinds apart.
-    pub(crate) const BYTES_OF_SENDER: usize = block(size_of::<Inbound<B>>());
+    pub(crate) const BYTES_OF_SENDER: usize = BusyPeers::<Inbound<B>>::BYTES_EACH;
 
     pub(crate) fn new(peers: u32) -> Self {
-        Assembly { of_peers: Peers::new(peers, ()), under_way: 0, rest: vec![[0; PAYLOAD_BYTES]; REST_SLOTS] }
-    }
-
-    #[inline]
-    fn of(&mut self, peer: PeerId) -> &mut Inbound<B> {
-        self.of_peers.of(peer).get_or_insert_default()
-    }
-
-    /// The same of one that may have sent none.
-    #[inline]
-    fn of_known(&mut self, peer: PeerId) -> Option<&mut Inbound<B>> {
-        self.of_peers.get_mut(peer)?.as_deref_mut()
+        let rest = vec![[0; PAYLOAD_BYTES]; REST_SLOTS];
+        Assembly { of_peers: BusyPeers::new(peers), under_way: 0, last: None, scratch: Vec::new(), rest }
     }
 
     /// Whether the message of any peer is.
@@ -120,8 +113,7 @@ impl<B: Buffer> Assembly<B> {
     #[inline]
     pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
         // Mostly no message of any peer is under way.
-        self.under_way == 0
-            || self.of_peers.get(peer).is_none_or(|it| it.as_ref().is_none_or(|it| matches!(it.sink, Sink::Idle)))
+        self.under_way == 0 || self.of_peers.get(peer).is_none_or(|it| matches!(it.sink, Sink::Idle))
     }
 
     /// Whether a message of so many bytes may begin here, of which the first packet has so many.
@@ -140,23 +132,24 @@ impl<B: Buffer> Assembly<B> {
         received: usize,
     ) {
         attention.begin_elsewhere();
-        let inbound = self.of_peers.of(from).get_or_insert_default();
+        let inbound = self.of_peers.of(from);
         self.under_way += usize::from(matches!(inbound.sink, Sink::Idle));
         (inbound.sink, inbound.length, inbound.received) = (sink, length, received);
     }
 
     /// A message of our own kinds begins.
     pub(crate) fn begin_control(&mut self, attention: &mut Attention, from: PeerId, head: Message, length: usize) {
-        let scratch = &mut self.of(from).scratch;
-        scratch.clear();
-        scratch.reserve_exact(length);
         attention.begin();
         self.begin(attention, from, Sink::Control(head), length, 0);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.reserve_exact(length);
+        self.of_peers.of(from).scratch = scratch;
     }
 
     /// The next `part` bytes have come. Returns where they begin, whether they are the last, and where they go.
     pub(crate) fn advance(&mut self, from: PeerId, part: usize) -> Result<(usize, bool, &mut Sink<B>), Malformed> {
-        let inbound = self.of_peers.get_mut(from).and_then(Option::as_deref_mut).ok_or(Malformed)?;
+        let inbound = self.of_peers.get_mut(from).ok_or(Malformed)?;
         let offset = inbound.received;
         if matches!(inbound.sink, Sink::Idle) || part > inbound.length - offset {
             return Err(Malformed);
@@ -167,30 +160,53 @@ impl<B: Buffer> Assembly<B> {
 
     /// Keeps a part of a message of our own kinds.
     pub(crate) fn keep(&mut self, from: PeerId, part: &[u8]) {
-        self.of(from).scratch.extend_from_slice(part);
+        if let Some(inbound) = self.of_peers.get_mut(from) {
+            inbound.scratch.extend_from_slice(part);
+        }
     }
 
     /// The message is whole, or will never be: takes where it went.
+    #[inline]
     pub(crate) fn end(&mut self, from: PeerId) -> Sink<B> {
-        let Some(inbound) = self.of_known(from) else { return Sink::Idle };
+        let Some(inbound) = self.of_peers.get_mut(from) else { return Sink::Idle };
         let sink = std::mem::replace(&mut inbound.sink, Sink::Idle);
         self.under_way -= usize::from(!matches!(sink, Sink::Idle));
+        if let Sink::Control(_) = &sink {
+            self.scratch = std::mem::take(&mut inbound.scratch);
+        }
+        if self.last != Some(from) {
+            self.change_last(from);
+        }
         sink
     }
 
-    /// The rest of the message goes elsewhere.
-    pub(crate) fn redirect(&mut self, from: PeerId, sink: Sink<B>) {
-        self.of(from).sink = sink;
+    /// A message of another peer than before has ended: the state of that one goes, unless its next message has begun.
+    #[inline(never)]
+    fn change_last(&mut self, from: PeerId) {
+        if let Some(last) = self.last.replace(from)
+            && self.is_idle(last)
+            && let Some(inbound) = self.of_peers.take(last)
+        {
+            self.of_peers.keep(inbound);
+        }
     }
 
-    /// The parts of a message of our own kinds, which are to be [returned](Self::return_scratch).
-    pub(crate) fn take_scratch(&mut self, from: PeerId) -> Vec<u8> {
-        std::mem::take(&mut self.of(from).scratch)
+    /// The rest of the message under way goes elsewhere.
+    pub(crate) fn redirect(&mut self, from: PeerId, sink: Sink<B>) {
+        if let Some(inbound) = self.of_peers.get_mut(from) {
+            inbound.sink = sink;
+        }
+    }
+
+    /// The parts of a message of our own kinds that has just [ended](Self::end), which are to be
+    /// [returned](Self::return_scratch).
+    pub(crate) fn take_scratch(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.scratch)
     }
 
     /// Takes back the memory of [`take_scratch`](Self::take_scratch), to be used again.
-    pub(crate) fn return_scratch(&mut self, from: PeerId, scratch: Vec<u8>) {
-        self.of(from).scratch = scratch;
+    pub(crate) fn return_scratch(&mut self, scratch: Vec<u8>) {
+        self.scratch = scratch;
     }
 
     /// Room for the payload of a long packet behind its first slot, to be [returned](Self::return_rest).
@@ -206,7 +222,7 @@ impl<B: Buffer> Assembly<B> {
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.end(peer);
-        self.of_peers.forget(peer);
+        self.of_peers.end(peer);
     }
 }
 
@@ -253,10 +269,31 @@ mod tests {
             assembly.begin_control(&mut Attention::default(), A, DeferralNotice.into(), 6);
             assembly.keep(A, &[round, 2, 3]);
             assembly.keep(A, &[4, 5, 6]);
-            let scratch = assembly.take_scratch(A);
+            assert!(matches!(assembly.end(A), Sink::Control(_)));
+            let scratch = assembly.take_scratch();
             assert_eq!(scratch, [round, 2, 3, 4, 5, 6]);
-            assembly.return_scratch(A, scratch);
+            assembly.return_scratch(scratch);
         }
+        assert!(!assembly.is_under_way() && assembly.is_idle(A));
+    }
+
+    #[test]
+    fn states_of_peers_go_when_others_send_but_for_those_of_messages_under_way() {
+        let mut assembly: Assembly<Bytes> = Assembly::new(3);
+        let begin = |assembly: &mut Assembly<Bytes>, peer| {
+            assembly.begin(&mut Attention::default(), PeerId(peer), Sink::Discard, 100, 40);
+        };
+        let kept = |assembly: &Assembly<Bytes>| assembly.of_peers.all().map(|(peer, _)| peer.0).collect::<Vec<_>>();
+        (0..3).for_each(|peer| begin(&mut assembly, peer));
+        (0..2).for_each(|peer| assert!(matches!(assembly.end(PeerId(peer)), Sink::Discard)));
+        assert_eq!(kept(&assembly), [1, 2], "the last, and one that is under way");
+        begin(&mut assembly, 1);
+        assembly.end(PeerId(2));
+        assert_eq!((kept(&assembly), assembly.under_way), (vec![1, 2], 1), "the one before the last has begun again");
+        assembly.end(PeerId(1));
+        assembly.release(PeerId(1));
+        assert_eq!((kept(&assembly), assembly.under_way), (vec![], 0));
+        assert!(matches!(assembly.end(PeerId(1)), Sink::Idle) && assembly.advance(PeerId(1), 1).is_err());
     }
 
     #[test]

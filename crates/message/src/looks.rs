@@ -148,8 +148,8 @@ impl Looks {
         (probe.number == last).then_some(probe.pattern)
     }
 
-    /// From which numbers receives may belong together, what is to be tried first first: see
-    /// [`Endpoint::begin_wait`](crate::Endpoint::begin_wait).
+    /// Receives that were posted together are those from one of these numbers on. They are tried in this order: since
+    /// the last wait began; as in an earlier wait; all.
     pub(crate) fn posted_together(&self) -> [Number; 3] {
         [Number(self.begun.0 + 1), self.together, Number::default()]
     }

@@ -42,6 +42,7 @@ use crate::account::answer_cost;
 use crate::heap::block;
 use crate::wire::{Message, MessageKind, Note, Reply};
 use std::collections::VecDeque;
+use std::fmt;
 
 /// Pieces in bounce buffers, of one peer, whose receipts have not left; also bounce buffers that a sender fills for one
 /// peer before it gets any back.
@@ -105,8 +106,26 @@ pub(crate) struct Backlog<B> {
     answers: u32,
     /// Bytes of the window that are being given back.
     returning: u32,
-    /// Messages that are not here any more.
-    gone: u32,
+    /// That of the first message.
+    number: Number,
+}
+
+/// A number by which looks know a message that waits. It says nothing when it is shown: no decision follows from it,
+/// and the explorer tells states apart by what is printed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Number(u32);
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Number")
+    }
+}
+
+impl Number {
+    /// The later one.
+    pub(super) fn max(self, other: Number) -> Number {
+        Number(self.0.max(other.0))
+    }
 }
 
 impl<B: crate::link::Buffer> Backlog<B> {
@@ -119,7 +138,29 @@ impl<B: crate::link::Buffer> Backlog<B> {
 
     pub(crate) fn new() -> Self {
         let (messages, notes) = (VecDeque::new(), VecDeque::new());
-        Backlog { messages, notes, behind: 0, len: 0, kinds: 0, bounced: 0, answers: 0, returning: 0, gone: 0 }
+        Backlog {
+            messages,
+            notes,
+            behind: 0,
+            len: 0,
+            kinds: 0,
+            bounced: 0,
+            answers: 0,
+            returning: 0,
+            number: Number(0),
+        }
+    }
+
+    /// The next messages have this number or a later one, if no message waits.
+    pub(super) fn number_from(&mut self, number: Number) {
+        if self.messages.is_empty() {
+            self.number = self.number.max(number);
+        }
+    }
+
+    /// The number that the next message has, if no message waits.
+    pub(super) fn number(&self) -> Number {
+        self.number
     }
 
     #[inline]
@@ -134,12 +175,12 @@ impl<B: crate::link::Buffer> Backlog<B> {
 
     /// The messages that wait, in order, each with a number that no other message for the peer has.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &Outgoing<B>)> {
-        self.messages.iter().enumerate().map(|(place, message)| (self.gone.wrapping_add(place as u32), message))
+        self.messages.iter().enumerate().map(|(place, message)| (self.number.0.wrapping_add(place as u32), message))
     }
 
     /// The message of this number, if it waits.
     pub(crate) fn of_number(&self, number: u32) -> Option<&Outgoing<B>> {
-        self.messages.get(number.wrapping_sub(self.gone) as usize)
+        self.messages.get(number.wrapping_sub(self.number.0) as usize)
     }
 
     /// How many notes wait.
@@ -221,7 +262,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             Some(note) if note.after == 0 => self.notes.pop_front()?.into_message(),
             _ => {
                 let message = self.messages.pop_front()?;
-                self.gone = self.gone.wrapping_add(1);
+                self.number.0 = self.number.0.wrapping_add(1);
                 *self.first() -= 1;
                 message
             }
@@ -240,7 +281,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             }
             message => {
                 *self.first() += 1;
-                self.gone = self.gone.wrapping_sub(1);
+                self.number.0 = self.number.0.wrapping_sub(1);
                 self.messages.push_front(message);
             }
         }
@@ -367,8 +408,8 @@ mod tests {
     #[test]
     fn notes_and_messages_leave_in_the_order_in_which_they_came() {
         let mut backlog = Backlog::new();
-        // Soon the count of messages that are gone begins again.
-        backlog.gone = u32::MAX - 100;
+        // Soon the numbers begin again.
+        backlog.number = Number(u32::MAX - 100);
         let mut random = 1_u32;
         let (mut next, mut expected) = (0, 0);
         for _ in 0..20_000 {

@@ -2,12 +2,13 @@
 //! order, and nothing else for that peer overtakes them: flow control reckons with the order in which credits and
 //! requests were sent.
 
+use super::lane::Lanes;
 use super::mailboxes::Mailboxes;
 use crate::counter::{Counter, Counters};
 use crate::heap::block;
-use crate::link::WriteError;
+use crate::link::{Buffer, WriteError};
 use std::collections::VecDeque;
-use tidegate_flow::{Config, Control, FlowControl, Header, Packet, PacketKind, PeerId, Peers, Placement};
+use tidegate_flow::{Config, Control, FlowControl, Header, Packet, PacketKind, PeerId, Placement};
 
 /// The queue of control packets grows by one part in so many.
 const GROWTH: usize = 8;
@@ -36,15 +37,6 @@ pub(super) fn publish_tally(flow: &FlowControl, counters: &Counters) {
         (Counter::BuffersWithdrawn, tally.buffers_withdrawn),
     ];
     counts.into_iter().for_each(|(counter, count)| counters.set(counter, count));
-}
-
-/// What one peer is owed.
-#[derive(Debug, Default)]
-struct Owed {
-    /// Packets that wait for it.
-    packets: u32,
-    /// While they are tried again: one of them has found no place.
-    is_stuck: bool,
 }
 
 /// A control packet that waits: the packet has nothing else in it.
@@ -78,7 +70,6 @@ impl From<Control> for WaitingControl {
 pub(super) struct Controls {
     /// Those of each peer in order.
     waiting: VecDeque<WaitingControl>,
-    owed: Peers<Owed, 64>,
     /// The most of them for one peer.
     most: u32,
     /// Peers that are owed more.
@@ -88,15 +79,9 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// Most heap bytes of the table of peers: when all `peers` are owed control packets.
-    pub(super) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Owed, 64>::bytes_most(peers)
-    }
-
     pub(super) fn new(config: &Config) -> Self {
         Controls {
             waiting: VecDeque::new(),
-            owed: Peers::new(config.peers, ()),
             most: refused_most(config),
             overdrawn: Vec::new(),
             are_made_anew: config.scheme.lends().posts_buffers(),
@@ -110,42 +95,47 @@ impl Controls {
     }
 
     /// How many wait for a peer.
-    pub(super) fn of(&self, peer: PeerId) -> u32 {
-        self.owed.get(peer).map_or(0, |owed| owed.packets)
+    pub(super) fn of<B: Buffer>(lanes: &Lanes<B>, peer: PeerId) -> u32 {
+        lanes.get(peer).map_or(0, |lane| lane.owed)
     }
 
     /// Whether some wait for a peer.
     #[inline]
-    pub(super) fn has_any_of(&self, peer: PeerId) -> bool {
-        !self.waiting.is_empty() && self.of(peer) > 0
+    pub(super) fn has_any_of<B: Buffer>(&self, lanes: &Lanes<B>, peer: PeerId) -> bool {
+        !self.waiting.is_empty() && Self::of(lanes, peer) > 0
     }
 
     /// Writes a control packet, or lets it wait. Returns one for which its receiver had no buffer, or its link no room
     /// under a scheme with buffers: flow control says what becomes of it.
-    pub(super) fn send(&mut self, mailboxes: &mut impl Mailboxes, control: Control) -> Option<Control> {
-        if self.has_any_of(control.to) {
-            self.keep(control);
+    pub(super) fn send<B: Buffer>(
+        &mut self,
+        lanes: &mut Lanes<B>,
+        mailboxes: &mut impl Mailboxes,
+        control: Control,
+    ) -> Option<Control> {
+        if self.has_any_of(lanes, control.to) {
+            self.keep(lanes, control);
             return None;
         }
         match write(mailboxes, &control) {
             Ok(()) => return None,
             Err(WriteError::Refused) => return Some(control),
             Err(WriteError::Full) if self.are_made_anew => return Some(control),
-            Err(_) => self.keep(control),
+            Err(_) => self.keep(lanes, control),
         }
         None
     }
 
     /// Keeps a control packet that found no place. Who is owed more than may be has not waited for credits.
     #[cold]
-    pub(super) fn keep(&mut self, control: Control) {
-        let owed = self.owed.of(control.to);
-        if owed.packets > self.most {
+    pub(super) fn keep<B: Buffer>(&mut self, lanes: &mut Lanes<B>, control: Control) {
+        let owed = &mut lanes.of(control.to).owed;
+        if *owed > self.most {
             // It is about to be quarantined, and gets nothing any more.
             return;
         }
-        owed.packets += 1;
-        if owed.packets > self.most {
+        *owed += 1;
+        if *owed > self.most {
             self.overdrawn.push(control.to);
         }
         let (length, room) = (self.waiting.len(), self.waiting.capacity());
@@ -156,19 +146,20 @@ impl Controls {
     }
 
     /// Tries again to write the control packets that wait.
-    pub(super) fn retry(&mut self, mailboxes: &mut impl Mailboxes) {
+    pub(super) fn retry<B: Buffer>(&mut self, lanes: &mut Lanes<B>, mailboxes: &mut impl Mailboxes) {
         for _ in 0..self.waiting.len() {
             let Some(control) = self.waiting.pop_front() else { break };
-            let owed = self.owed.of(control.to);
-            if !owed.is_stuck && write(mailboxes, &control.control()).is_ok() {
-                owed.packets -= 1;
+            let lane = lanes.of(control.to);
+            if !lane.is_stuck && write(mailboxes, &control.control()).is_ok() {
+                lane.owed -= 1;
+                lanes.end_if_idle(control.to);
             } else {
-                owed.is_stuck = true;
+                lane.is_stuck = true;
                 self.waiting.push_back(control);
             }
         }
         for control in &self.waiting {
-            self.owed.of(control.to).is_stuck = false;
+            lanes.of(control.to).is_stuck = false;
         }
     }
 
@@ -184,9 +175,12 @@ impl Controls {
     }
 
     /// A peer is gone: it is owed nothing.
-    pub(super) fn lose_peer(&mut self, peer: PeerId) {
-        if self.owed.forget(peer).is_some_and(|owed| owed.packets > 0) {
+    pub(super) fn lose_peer<B: Buffer>(&mut self, lanes: &mut Lanes<B>, peer: PeerId) {
+        if let Some(lane) = lanes.get_mut(peer)
+            && std::mem::take(&mut lane.owed) > 0
+        {
             self.waiting.retain(|control| control.to != peer);
+            lanes.end_if_idle(peer);
         }
     }
 }
@@ -218,7 +212,7 @@ fn write(mailboxes: &mut impl Mailboxes, control: &Control) -> Result<(), WriteE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Written;
+    use crate::testing::{Bytes, Written};
     use tidegate_flow::{Packet, SchemeName};
 
     const A: PeerId = PeerId(0);
@@ -230,18 +224,19 @@ mod tests {
 
     #[test]
     fn packets_that_wait_for_a_peer_are_not_overtaken_and_those_of_others_pass() {
-        let mut controls = Controls::new(&Config::new(SchemeName::Static, 2, 8, 3));
+        let (mut lanes, mut controls) =
+            (Lanes::<Bytes>::new(2), Controls::new(&Config::new(SchemeName::Static, 2, 8, 3)));
         let mut written = Written::default();
         written.refuse = Some(WriteError::Full);
-        assert!(controls.send(&mut written, credit(A, 1)).is_none());
+        assert!(controls.send(&mut lanes, &mut written, credit(A, 1)).is_none());
         written.refuse = None;
-        assert!(controls.send(&mut written, credit(A, 2)).is_none());
-        assert!(controls.send(&mut written, credit(B, 3)).is_none());
-        assert_eq!((controls.len(), controls.of(A), controls.has_any_of(B)), (2, 2, false));
-        controls.retry(&mut written);
+        assert!(controls.send(&mut lanes, &mut written, credit(A, 2)).is_none());
+        assert!(controls.send(&mut lanes, &mut written, credit(B, 3)).is_none());
+        assert_eq!((controls.len(), Controls::of(&lanes, A), controls.has_any_of(&lanes, B)), (2, 2, false));
+        controls.retry(&mut lanes, &mut written);
         let order: Vec<_> = written.packets.iter().map(|(to, packet)| (*to, packet.credits())).collect();
         assert_eq!(order, [(B, 3), (A, 1), (A, 2)].map(|(to, count)| (to, credit(to, count).packet.credits())));
-        assert_eq!((controls.len(), controls.of(A)), (0, 0));
+        assert_eq!((controls.len(), Controls::of(&lanes, A)), (0, 0));
     }
 
     #[test]
@@ -259,35 +254,37 @@ mod tests {
     #[test]
     fn who_is_owed_more_than_credit_slots_hold_is_found_out_and_gets_no_more() {
         let config = Config::new(SchemeName::Static, 2, 8, 3);
-        let mut controls = Controls::new(&config);
+        let (mut lanes, mut controls) = (Lanes::<Bytes>::new(2), Controls::new(&config));
         let mut written = Written::default();
         written.refuse = Some(WriteError::Full);
-        (0..20).for_each(|_| assert!(controls.send(&mut written, credit(A, 1)).is_none()));
-        assert_eq!((controls.of(A), controls.poll_overdrawn(), controls.poll_overdrawn()), (6, Some(A), None));
-        controls.lose_peer(A);
-        assert_eq!((controls.len(), controls.of(A)), (0, 0));
+        (0..20).for_each(|_| assert!(controls.send(&mut lanes, &mut written, credit(A, 1)).is_none()));
+        assert_eq!((Controls::of(&lanes, A), controls.poll_overdrawn(), controls.poll_overdrawn()), (6, Some(A), None));
+        controls.lose_peer(&mut lanes, A);
+        assert_eq!((controls.len(), Controls::of(&lanes, A)), (0, 0));
     }
 
     /// As many as there are buffers may be due while the link has no room: none is kept, and nobody is taken for one
     /// who ignores credits.
     #[test]
     fn in_posted_buffers_packets_without_room_are_made_anew() {
-        let mut controls = Controls::new(&Config::new(SchemeName::Preposted, 2, 8, 3));
+        let (mut lanes, mut controls) =
+            (Lanes::<Bytes>::new(2), Controls::new(&Config::new(SchemeName::Preposted, 2, 8, 3)));
         let mut written = Written::default();
         written.refuse = Some(WriteError::Full);
         for _ in 0..100 {
-            assert!(controls.send(&mut written, credit(A, 5)).is_some());
+            assert!(controls.send(&mut lanes, &mut written, credit(A, 5)).is_some());
         }
-        assert_eq!((controls.of(A), controls.poll_overdrawn()), (0, None));
+        assert_eq!((Controls::of(&lanes, A), controls.poll_overdrawn()), (0, None));
     }
 
     #[test]
     fn a_packet_that_found_no_buffer_comes_back_to_whoever_made_it() {
-        let mut controls = Controls::new(&Config::new(SchemeName::Static, 2, 8, 3));
+        let (mut lanes, mut controls) =
+            (Lanes::<Bytes>::new(2), Controls::new(&Config::new(SchemeName::Static, 2, 8, 3)));
         let mut written = Written::default();
         written.refuse = Some(WriteError::Refused);
-        let refused = controls.send(&mut written, credit(A, 5));
+        let refused = controls.send(&mut lanes, &mut written, credit(A, 5));
         assert_eq!(refused.map(|control| control.packet.credits()), Some(5));
-        assert_eq!((controls.len(), controls.of(A)), (0, 0));
+        assert_eq!((controls.len(), Controls::of(&lanes, A)), (0, 0));
     }
 }

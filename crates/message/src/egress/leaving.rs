@@ -14,19 +14,20 @@ impl<B: Buffer> Egress<B> {
         let mut backlog = std::mem::replace(&mut lane.backlog, Backlog::new());
         let messages: Vec<_> = std::iter::from_fn(|| backlog.pop()).collect();
         messages.iter().for_each(|message| self.waiting.remove(message));
+        self.lanes.end_if_idle(peer);
         messages
     }
 
     /// A peer is gone: it is owed nothing.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        self.controls.lose_peer(peer);
+        self.controls.lose_peer(&mut self.lanes, peer);
     }
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.flow.reset(peer);
         self.waits.forget(peer);
-        if self.lanes.forget(peer).is_some() {
+        if self.lanes.end(peer) {
             self.full.retain(|&full| full != peer);
         }
     }

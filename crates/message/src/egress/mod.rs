@@ -22,14 +22,14 @@ use crate::link::{Buffer, WriteError};
 use crate::wait_cause::WaitCause;
 use crate::waits::Waits;
 use crate::wire::MessageKind;
-use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Posting, Violation};
+use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Posting, Violation};
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::{Controls, publish_tally};
 pub(crate) use control::{WaitingControl, refused_most};
 use inject_backoff::InjectBackoff;
-use lane::{Delayed, Lane};
+use lane::{Delayed, Lanes};
 pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::WaitingSend;
 pub(crate) use outgoing::{Body, Outgoing, copy_of};
@@ -72,7 +72,7 @@ pub(crate) enum Resumed<B> {
 #[derive(Debug)]
 pub(crate) struct Egress<B: Buffer> {
     flow: FlowControl,
-    lanes: Peers<Lane<B>>,
+    lanes: Lanes<B>,
     /// What is in all lanes.
     waiting: Waiting,
     delayed: Delayed,
@@ -88,13 +88,13 @@ pub(crate) struct Egress<B: Buffer> {
 impl<B: Buffer> Egress<B> {
     /// Most heap bytes of the tables of peers: when something has waited for all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Lane<B>>::bytes_most(peers) + Controls::bytes_most(peers)
+        Lanes::<B>::bytes_most(peers)
     }
 
     pub(crate) fn new(flow: FlowControl, config: &Config) -> Self {
         Egress {
             flow,
-            lanes: Peers::new(config.peers, ()),
+            lanes: Lanes::new(config.peers),
             waiting: Waiting::default(),
             delayed: Delayed::default(),
             waits: Waits::default(),
@@ -105,7 +105,7 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// The backlog of a peer, if anything ever waited for it.
+    /// The backlog of a peer, if anything waits for it.
     pub(crate) fn inspect_backlog(&self, peer: PeerId) -> Option<&Backlog<B>> {
         self.lanes.get(peer).map(|lane| &lane.backlog)
     }
@@ -123,9 +123,9 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// The peers for which something may wait, in order of their numbers.
+    /// The peers for which something waits, in order of their numbers.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.lanes.contacted().map(|(peer, _)| peer)
+        self.lanes.all()
     }
 
     /// Whether nothing waits for a peer.
@@ -135,9 +135,14 @@ impl<B: Buffer> Egress<B> {
     }
 
     /// Bytes of our window for a peer that we are about to give back.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn returning(&self, peer: PeerId) -> u32 {
-        self.backlog(peer).map_or(0, Backlog::returning)
+        if self.waiting() == 0 { 0 } else { self.returning_in_backlog(peer) }
+    }
+
+    #[cold]
+    fn returning_in_backlog(&self, peer: PeerId) -> u32 {
+        self.inspect_backlog(peer).map_or(0, Backlog::returning)
     }
 
     /// Whether something of one of these kinds waits for a peer.
@@ -347,7 +352,7 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut impl Departing,
     ) -> Option<Step> {
-        if self.controls.has_any_of(to) {
+        if self.controls.has_any_of(&self.lanes, to) {
             return Some(Step::Full);
         }
         let answer = match message.has_waited() {
@@ -402,6 +407,7 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn send_waiting(&mut self, mailboxes: &mut impl Mailboxes, now: Instant, to: PeerId) -> Resumed<B> {
         let Some(mut message) = self.lanes.get_mut(to).and_then(|lane| lane.backlog.pop()) else {
             self.end_delay_if_moved(to);
+            self.lanes.end_if_idle(to);
             return Resumed::Stuck;
         };
         self.waiting.remove(&message);
@@ -455,10 +461,10 @@ impl<B: Buffer> Egress<B> {
             mailboxes.post(posting);
         }
         while let Some(control) = self.flow.poll_control() {
-            if let Some(refused) = self.controls.send(mailboxes, control)
+            if let Some(refused) = self.controls.send(&mut self.lanes, mailboxes, control)
                 && let Some(control) = self.flow.handle_control_refused(refused, now)
             {
-                self.controls.keep(control);
+                self.controls.keep(&mut self.lanes, control);
             }
             has_sent = true;
         }

@@ -32,7 +32,7 @@ impl<B: Buffer> Egress<B> {
         if self.waiting_messages() == 0 {
             return;
         }
-        let (count, mut left) = (self.lanes.count(), MESSAGES_PER_LOOK);
+        let (count, mut left) = (self.lanes.peers(), MESSAGES_PER_LOOK);
         for _ in 0..PEERS_PER_LOOK.min(count) {
             let peer = PeerId(if *cursor < count { *cursor } else { 0 });
             *cursor = peer.0 + 1;

@@ -35,14 +35,15 @@ impl<B: Buffer> Egress<B> {
         {
             self.flow.give_back(to, granted);
         }
-        let lane = self.lanes.get_mut(to);
+        let is_scarce = self.lanes.get(to).is_some_and(|lane| lane.hold.is_scarce);
         if credits >= packets {
-            if let Some(lane) = lane {
-                lane.hold.is_scarce = false;
+            if is_scarce {
+                self.lanes.of(to).hold.is_scarce = false;
+                self.lanes.end_if_idle(to);
             }
             return true;
         }
-        credits > 0 && lane.is_some_and(|lane| lane.hold.is_scarce)
+        credits > 0 && is_scarce
     }
 
     /// Whether anything goes on when credits come: something waits for the peer, or was refused.

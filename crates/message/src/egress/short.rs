@@ -205,7 +205,7 @@ impl<B: Buffer> Egress<B> {
     fn step_behind(&self, to: PeerId) -> Option<Step> {
         match self.is_idle(to) {
             false => Some(self.step_behind_others()),
-            true => self.controls.has_any_of(to).then_some(Step::Full),
+            true => self.controls.has_any_of(&self.lanes, to).then_some(Step::Full),
         }
     }
 

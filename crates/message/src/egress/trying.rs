@@ -2,6 +2,7 @@
 //! They are tried again with every progress call.
 
 use super::Egress;
+use super::control::Controls;
 use super::mailboxes::Mailboxes;
 use crate::link::Buffer;
 use tidegate_flow::PeerId;
@@ -15,12 +16,14 @@ impl<B: Buffer> Egress<B> {
 
     /// One of the peers whose mailboxes were full is being tried again.
     pub(crate) fn retry(&mut self, peer: PeerId) {
-        self.lanes.of(peer).is_full = false;
+        if let Some(lane) = self.lanes.get_mut(peer) {
+            lane.is_full = false;
+        }
     }
 
     /// How many control packets found no place in a peer's mailbox.
     pub(crate) fn refused(&self, peer: PeerId) -> u32 {
-        self.controls.of(peer)
+        Controls::of(&self.lanes, peer)
     }
 
     /// Whether control packets wait.
@@ -30,6 +33,6 @@ impl<B: Buffer> Egress<B> {
 
     /// Tries the control packets again that found no place.
     pub(crate) fn retry_control(&mut self, mailboxes: &mut impl Mailboxes) {
-        self.controls.retry(mailboxes);
+        self.controls.retry(&mut self.lanes, mailboxes);
     }
 }

@@ -178,11 +178,11 @@ impl<L: Link> Endpoint<L> {
         match self.inbound.assembly().end(from) {
             Sink::Receive(matched) => self.inbound.complete_receive(&mut self.port, matched),
             Sink::Control(head) => {
-                let scratch = self.inbound.assembly().take_scratch(from);
+                let scratch = self.inbound.assembly().take_scratch();
                 let handled = self.handle_control(from, &head, &scratch);
-                match self.inbound.windows().has_session(from) {
-                    true => self.inbound.assembly().return_scratch(from, scratch),
-                    false => self.inbound.assembly().release(from),
+                // Of peers without a session nothing is kept.
+                if self.inbound.windows().has_session(from) {
+                    self.inbound.assembly().return_scratch(scratch);
                 }
                 return handled;
             }

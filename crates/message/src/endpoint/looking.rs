@@ -4,7 +4,7 @@
 use super::Endpoint;
 use crate::counter::Counter;
 use crate::egress::WaitingSend;
-use crate::envelope::{Number, Pattern};
+use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
 use crate::looks::{PLACES_PER_LOOK, SeenSend, SendName, is_tagged, turn};
 use crate::open::{OPEN_MOST, OpenMessage, OpenReceive, OpenSend, Snapshot};
@@ -77,9 +77,8 @@ impl<L: Link> Endpoint<L> {
             });
             if found > 0 {
                 self.looks.note_together(since);
-                break;
             }
-            if since == Number::default() || probe.is_some() {
+            if found > 0 || probe.is_some() {
                 break;
             }
         }

@@ -85,7 +85,8 @@ impl<L: Link> Endpoint<L> {
     /// What memory of ours is fixed besides mailbox and messages.
     fn others(config: &EndpointConfig) -> Others {
         let tables = Self::table_bytes(config.flow.peers);
-        Others { tables, each: Inbound::<L>::BYTES_OF_SENDER, link: L::bookkeeping_bytes(&config.flow) }
+        let each = Inbound::<L>::BYTES_OF_SENDER + Rma::<L>::BYTES_OF_SENDER;
+        Others { tables, each, link: L::bookkeeping_bytes(&config.flow) }
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes. With less than

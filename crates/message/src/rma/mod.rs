@@ -46,10 +46,13 @@ pub(crate) struct Rma<L: Link> {
 }
 
 impl<L: Link> Rma<L> {
-    /// Most heap bytes of the tables of peers: when there are requests between us and all `peers`.
+    /// Most heap bytes of the table of peers.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Requests::<L::Buffer>::bytes_most(peers)
     }
+
+    /// The same for each peer whose requests we answer: it has a window.
+    pub(crate) const BYTES_OF_SENDER: usize = Requests::<L::Buffer>::BYTES_OF_SENDER;
 
     pub(crate) fn new(peers: u32) -> Self {
         let (operations, regions, requests) = (Operations::new(), Regions::new(), Requests::new(peers));

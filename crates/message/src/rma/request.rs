@@ -17,6 +17,7 @@
 //! Nothing waits in a circle: a target retrieves every request that comes, even while its own requests wait.
 
 use crate::account::{ANSWER_BYTES, answer_cost, fits};
+use crate::collections::busy_peers::BusyPeers;
 use crate::collections::slab::Key;
 use crate::egress::{Body, Outgoing, WaitingNote};
 use crate::heap::block;
@@ -24,7 +25,7 @@ use crate::link::Buffer;
 use crate::malformed::{Handled, Malformed};
 use crate::wire::Write;
 use std::collections::VecDeque;
-use tidegate_flow::{PeerId, Peers};
+use tidegate_flow::PeerId;
 
 const _: () = assert!(WaitingNote::BYTES <= ANSWER_BYTES && UnfinishedRead::BYTES <= ANSWER_BYTES);
 
@@ -124,6 +125,13 @@ struct Lane<B> {
     unfinished: u32,
 }
 
+impl<B> Lane<B> {
+    /// Whether there is nothing between us and the peer.
+    fn is_idle(&self) -> bool {
+        self.unanswered == 0 && self.unfinished == 0 && self.waiting.is_empty()
+    }
+}
+
 impl<B> Default for Lane<B> {
     fn default() -> Self {
         Lane { waiting: VecDeque::new(), unanswered: 0, reads: VecDeque::new(), unfinished: 0 }
@@ -133,7 +141,7 @@ impl<B> Default for Lane<B> {
 /// Requests in both directions, of all peers.
 #[derive(Debug)]
 pub(crate) struct Requests<B> {
-    lanes: Peers<Lane<B>>,
+    lanes: BusyPeers<Lane<B>>,
     /// Peers for which requests of ours wait.
     requesting: VecDeque<PeerId>,
     /// Peers with reads whose data has not all left.
@@ -141,13 +149,16 @@ pub(crate) struct Requests<B> {
 }
 
 impl<B: Buffer> Requests<B> {
-    /// Most heap bytes of the table of peers: when there are requests between us and all `peers`.
+    /// Most heap bytes of the table of peers.
     pub(super) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Lane<B>>::bytes_most(peers)
+        BusyPeers::<Lane<B>>::bytes_most(peers)
     }
 
+    /// Heap bytes for each peer whose requests we answer. Those of ours are among the program's operations.
+    pub(super) const BYTES_OF_SENDER: usize = BusyPeers::<Lane<B>>::BYTES_EACH;
+
     pub(super) fn new(peers: u32) -> Self {
-        Requests { lanes: Peers::new(peers, ()), requesting: VecDeque::new(), reading: VecDeque::new() }
+        Requests { lanes: BusyPeers::new(peers), requesting: VecDeque::new(), reading: VecDeque::new() }
     }
 
     #[inline]
@@ -171,9 +182,9 @@ impl<B: Buffer> Requests<B> {
         self.lane(peer).is_some_and(|lane| !lane.waiting.is_empty() || lane.unfinished > 0)
     }
 
-    /// The peers with which there may be requests, in order.
+    /// The peers with which there are requests, in order.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.lanes.contacted().map(|(peer, _)| peer)
+        self.lanes.all().map(|(peer, _)| peer)
     }
 
     /// Whether one more request of ours that costs so much is within the account (Q1).
@@ -199,9 +210,18 @@ impl<B: Buffer> Requests<B> {
     /// A request of ours is answered, for which so much was paid. An answer without a request is refused.
     #[inline]
     pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Handled {
-        let lane = self.of(from);
+        let Some(lane) = self.lanes.get_mut(from) else { return if cost == 0 { Ok(()) } else { Err(Malformed) } };
         lane.unanswered = lane.unanswered.checked_sub(cost).ok_or(Malformed)?;
+        self.end_if_idle(from);
         Ok(())
+    }
+
+    /// Forgets a peer with which nothing is left.
+    #[inline]
+    fn end_if_idle(&mut self, peer: PeerId) {
+        if self.lane(peer).is_some_and(Lane::is_idle) {
+            self.lanes.end(peer);
+        }
     }
 
     /// What our unanswered requests cost.
@@ -235,8 +255,9 @@ impl<B: Buffer> Requests<B> {
 
     /// A turn has ended: if requests are left, another comes.
     pub(crate) fn end_turn(&mut self, to: PeerId) {
-        if self.has_waiting(to) {
-            self.requesting.push_back(to);
+        match self.has_waiting(to) {
+            true => self.requesting.push_back(to),
+            false => self.end_if_idle(to),
         }
     }
 
@@ -348,12 +369,13 @@ impl<B: Buffer> Requests<B> {
         lane.unfinished -= 1;
         if lane.unfinished == 0 {
             self.reading.retain(|reader| *reader != peer);
+            self.end_if_idle(peer);
         }
     }
 
     /// A peer is gone: it answers nothing any more, and wants no answers.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        if self.lanes.forget(peer).is_some() {
+        if self.lanes.end(peer) {
             self.requesting.retain(|to| *to != peer);
             self.reading.retain(|reader| *reader != peer);
         }

@@ -3,6 +3,7 @@
 mod mirror;
 
 mod departed;
+mod idle;
 mod silent;
 
 #[global_allocator]

@@ -31,7 +31,7 @@ fn bytes(scheme: SchemeName, peers: u32) -> (usize, usize) {
 /// for 262,144 less than 16.
 #[test]
 fn a_pool_of_slots_for_many_that_talks_to_few_is_small() {
-    for (peers, most) in [(1 << 16, 300_000), (1 << 18, 600_000)] {
+    for (peers, most) in [(1 << 16, 200_000), (1 << 18, 450_000)] {
         let (_, bytes) = bytes(SchemeName::Speculative, peers);
         println!("{peers} peers: {bytes} bytes");
         assert!(bytes <= most, "{bytes} bytes for {peers} peers");

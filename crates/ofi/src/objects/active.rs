@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn an_endpoint_for_1024_peers_with_16_slots_takes_2_mb_at_least() {
         let (least, for_all) = for_1024_peers(16);
-        assert!(least <= 2_000_000 && for_all <= 4_850_000, "{least}, {for_all}");
+        assert!(least <= 1_960_000 && for_all <= 4_850_000, "{least}, {for_all}");
         // The mailbox is 1 MiB of it, and 4 MiB with 64 slots.
         assert!(for_1024_peers(64).0 <= least + (3 << 20));
     }
