@@ -68,7 +68,8 @@ impl Endpoint {
             Errno::of_link(&error)
         })?;
         let network = self.open_network(&link, &flow)?;
-        let links = join(link, network, settings.chunks, flow.peers);
+        let share = settings.share_within_host(flow.planned());
+        let links = join(link, network, settings.chunks, (flow.peers, share));
         let mut config = self.config(flow);
         let refuse = |error: EndpointError| {
             log::trouble(FI_LOG_EP_CTRL, &error.named(&NAMES));
@@ -313,7 +314,14 @@ impl Endpoint {
 
 /// The ways to all peers: over shared memory, and over the network if there is one. What long messages are taken in is
 /// noted in the page of counters.
-fn join(link: ShmLink, network: Option<FabricLink<Lower>>, chunks: ChunkSettings, peers: u32) -> Links {
+///
+/// There are places for so many peers. Of those that the endpoint was planned for, so many may come over shared memory.
+fn join(
+    link: ShmLink,
+    network: Option<FabricLink<Lower>>,
+    chunks: ChunkSettings,
+    (peers, share): (u32, Option<u32>),
+) -> Links {
     let Some(mut network) = network else {
         link.note_chunks(chunks.within(), None);
         return Links::alone(link);
@@ -322,5 +330,9 @@ fn join(link: ShmLink, network: Option<FabricLink<Lower>>, chunks: ChunkSettings
     link.note_network(lower.description());
     let longest = Some(lower.longest_bytes()).filter(|_| lower.reads_memory());
     link.note_chunks(chunks.within(), longest.map(|longest| chunks.between(longest)));
-    Links::new(link, network, peers)
+    let links = Links::new(link, network, peers);
+    match share {
+        Some(of_first) => links.with_share(of_first),
+        None => links,
+    }
 }

@@ -28,6 +28,7 @@ use tidegate_message::flow::{
 };
 
 mod chunks;
+mod newcomers;
 mod peers;
 mod rows;
 pub mod sizes;
@@ -460,10 +461,10 @@ mod tests {
         let mut settings = Settings { node_memory: None, ..Settings::default() };
         let of = |settings: &Settings, addresses| {
             let flow = settings.flow(addresses, |_| 0).0;
-            (flow.peers, flow.expected_peers)
+            (flow.planned(), flow.expected_peers)
         };
         settings.job.size = None;
-        assert_eq!(of(&settings, 100), (116, None));
+        assert_eq!(of(&settings, 100), (116, Some(116)));
         settings.job.size = Some(100);
         assert_eq!(of(&settings, 4), (256, Some(99)));
         for scheme in [SchemeName::Preposted, SchemeName::Growing] {

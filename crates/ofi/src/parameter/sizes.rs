@@ -95,6 +95,11 @@ impl Settings {
                 flow.slots_per_peer = least_slots(&flow);
             }
         }
+        if self.peers.is_none() {
+            let needed = for_all(&flow);
+            let memory = self.receive_memory(Needs { least: 0, for_all: needed });
+            flow = self.with_newcomers(flow, memory.saturating_sub(needed));
+        }
         (flow, peers.is_cut)
     }
 
