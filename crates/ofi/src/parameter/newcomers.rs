@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(of(SchemeName::Speculative, Some(8), None).1, 512);
         assert_eq!(of(SchemeName::Preposted, Some(8), None).1, 0);
         let with = |bytes| of(SchemeName::Dynamic, Some(8), Some(bytes)).1;
-        assert_eq!([200 << 10, 1 << 20, 8 << 20, 64 << 20].map(with), [0, 14, 123, 512]);
+        assert_eq!([100 << 10, 1 << 20, 8 << 20, 64 << 20].map(with), [0, 14, 123, 512]);
     }
 
     #[test]
