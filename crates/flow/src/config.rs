@@ -24,7 +24,7 @@ pub struct Config {
     pub expected_peers: Option<u32>,
     /// How many of the peers, the last, are newcomers: there are more than the endpoint was planned for when they come,
     /// such as many processes that are spawned at once. Flow control makes no difference between them and others that
-    /// are not expected. What an endpoint keeps for messages of a newcomer is little, so that room for many newcomers,
+    /// are not expected. An endpoint keeps little memory for messages of a newcomer, so that room for many newcomers,
     /// who may never come, takes little from others.
     pub newcomers: u32,
     /// Mailbox slots per peer, credit slots included; of a peer that is not expected there are as few as are legal.

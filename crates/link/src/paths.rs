@@ -60,9 +60,9 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
         Paths { first, second: Some(second), routes, share: None, is_seconds_turn: false, is_seconds: false }
     }
 
-    /// Where newcomers have less than the peers that the endpoint was planned for: so many of those are expected by the
-    /// first link, the others by the second. A peer that finds its link's share taken is a newcomer. Without this, each
-    /// link has half of them.
+    /// Where newcomers have less than the peers that the endpoint was planned for: how many of those are expected by
+    /// the first link; the others are by the second. A peer that finds its share taken is a newcomer. Without this,
+    /// each link has half of them.
     pub fn with_share(self, of_first: u32) -> Self {
         Paths { share: Some(of_first), ..self }
     }

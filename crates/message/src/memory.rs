@@ -121,7 +121,7 @@ pub(crate) struct Division {
     pub(crate) fixed: usize,
     /// What a base window allows.
     pub(crate) limits: Limits,
-    /// What the window of a newcomer allows ([`FlowConfig::newcomers`]): the same, or less.
+    /// The limits of a newcomer's window ([`FlowConfig::newcomers`]): the same, or less.
     pub(crate) newcomers: Limits,
     /// How many peers may have a window at a time; `None`: all have one from the start.
     pub(crate) sessions: Option<u32>,
@@ -143,7 +143,7 @@ const ANSWERS_MOST: u32 = 1 << 16;
 
 /// The window of a session where there are not enough for all, in bytes, and that of a newcomer where others have more.
 const FEW_WINDOW: u32 = 2048;
-/// One part in so many of what is left for messages is what newcomers may take of it. The spare memory pays for it.
+/// Newcomers may take one part in this number of the memory for messages. The spare memory pays for it.
 const NEWCOMERS_SHARE: usize = 8;
 /// Sessions that there have to be for that.
 const FEW_LEAST: usize = 8;
@@ -325,7 +325,7 @@ impl<B: Buffer> Memory<B> {
         if config.receive_memory < Self::with_all_sessions(config, fixed) {
             return Self::divide_among_few(config, fixed);
         }
-        // What newcomers take besides their windows, and these.
+        // The bytes of newcomers besides their windows, and with these.
         let few = Self::limits_of(FEW_WINDOW, ControlSize::LEAST, config.eager_bytes);
         let newcomers = config.flow.newcomers as usize;
         let beside = newcomers * (fixed.each + Self::session_memory(few));
@@ -341,7 +341,7 @@ impl<B: Buffer> Memory<B> {
         Ok(Division { newcomers: few, fixed: division.fixed + beside, ..division })
     }
 
-    /// What is left for messages where so many peers have equal windows, and these windows, in bytes.
+    /// The bytes that are left for messages where this number of peers have equal windows, and the bytes of a window.
     fn base_of(config: &EndpointConfig, fixed: Fixed, peers: usize) -> (usize, usize) {
         let least = fixed.shared + peers * (fixed.each + Self::control_size_memory(ControlSize::LEAST));
         let left = config.receive_memory - least;
@@ -351,7 +351,7 @@ impl<B: Buffer> Memory<B> {
         (left, (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST) / WINDOW_GRANULE * WINDOW_GRANULE)
     }
 
-    /// Divides the receive memory, but for what newcomers take of it, among so many peers. Returns what is given out,
+    /// Divides the receive memory without the newcomers' part among this number of peers. Returns the bytes given out,
     /// in bytes, too.
     fn divide_among(config: &EndpointConfig, fixed: Fixed, peers: usize, of_newcomers: usize) -> (usize, Division) {
         let (left, base) = Self::base_of(config, fixed, peers);

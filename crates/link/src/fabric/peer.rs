@@ -104,7 +104,7 @@ pub struct Peer {
     pub arriving: Arriving,
     /// Messages that have come from it beside packets.
     pub loading: Loading,
-    /// What it is told of its window, where that is not what all are told.
+    /// The word that it is told of its window, where that is not the word for all.
     pub window_told: Option<u32>,
     /// How much is left of what we set aside for its unmatched messages, in bytes, where that is not what we set aside
     /// for everybody.

@@ -214,7 +214,8 @@ impl Protocol {
             let place = PeerId(self.places.len() as u32);
             (place.0 < self.places_most).then(|| self.places.push(Place::default())).map(|()| place)
         })?;
-        let mut peer = Box::new(Peer { window_told: self.window_of_newcomer(place), ..Peer::new(*contact) });
+        let window_told = self.newcomers.filter(|(first, _)| place >= *first).map(|(_, told)| told);
+        let mut peer = Box::new(Peer { window_told, ..Peer::new(*contact) });
         match &self.queues {
             Some(queues) if queues.slots().is_some() => peer.speculating = Some(Speculating::default()),
             Some(_) => peer.unaccepted = Some(Unaccepted::default()),

@@ -1,4 +1,4 @@
-//! What peers are told of their windows, what they have told of ours, and what is left.
+//! The windows that peers are told, those that they have told, and the bytes that are left of ours.
 
 use super::peer::Phase;
 use super::protocol::Protocol;
@@ -13,11 +13,6 @@ impl Protocol {
     /// The same for newcomers, peers at this place and behind it.
     pub fn set_newcomers(&mut self, first: PeerId, bytes: u32) {
         self.newcomers = Some((first, bytes));
-    }
-
-    /// What a newcomer at this place is told. `None`: it is told what all are.
-    pub(super) fn window_of_newcomer(&self, place: PeerId) -> Option<u32> {
-        self.newcomers.filter(|(first, _)| place >= *first).map(|(_, bytes)| bytes)
     }
 
     /// How much of that is left of one peer. A correct one has sent beside its packets no more than that.

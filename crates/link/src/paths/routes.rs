@@ -66,7 +66,7 @@ impl Routes {
         Routes { classes: [all, Class::default()], ..Routes::default() }
     }
 
-    /// Before the first place is given out: so many peers of each link are of the first class.
+    /// Before the first place is given out: of each link this number of peers is of the first class.
     pub(super) fn divide(&mut self, planned: [u32; 2]) {
         let [first, second] = &mut self.classes;
         let end = first.end.min(planned[0] + planned[1]);

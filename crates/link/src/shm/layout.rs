@@ -42,7 +42,7 @@ pub(crate) struct Header {
     pub cookie: AtomicU64,
     /// What the owner sets aside for unmatched messages of each sender (`Link::tell_window`); 0: it does not say.
     pub window: AtomicU64,
-    /// The same for newcomers, and the first place of one, plus one (`Link::tell_newcomers`); 0: there is no difference.
+    /// The same for newcomers, and the first place of one, plus one (`Link::tell_newcomers`); 0: no difference.
     pub window_of_newcomers: AtomicU64,
     pub newcomers: AtomicU64,
     /// Name of the socket by which the owner is woken, in two words; 0: there is none.

@@ -68,7 +68,7 @@ impl Admitted<'_> {
 pub(crate) struct Lent {
     /// The limits of a window.
     pub(crate) limits: Limits,
-    /// What a newcomer's window is, in bytes, and how many peers are none: the first.
+    /// The bytes of a newcomer's window, and how many peers are no newcomers: the first.
     pub(crate) newcomers: u32,
     pub(crate) planned: u32,
     /// How many senders have one at a time; `None`: all of them.

@@ -36,7 +36,7 @@ pub(crate) struct Port<L: Link> {
     pub(crate) presence: Presence,
     pub(crate) ended: Ended,
     pub(crate) config: EndpointConfig,
-    /// What the window allows that we set aside for each peer that we were planned for.
+    /// The limits of the window that we set aside for each peer that we were planned for.
     pub(crate) limits: Limits,
     /// The same of a newcomer, and the first place of one.
     newcomers: Limits,
@@ -66,7 +66,7 @@ impl<L: Link> Port<L> {
         }
     }
 
-    /// What the window allows that we set aside for this peer.
+    /// The limits of the window that we set aside for this peer.
     #[inline]
     pub(crate) fn limits_of(&self, peer: PeerId) -> &Limits {
         if peer.0 < self.planned { &self.limits } else { &self.newcomers }

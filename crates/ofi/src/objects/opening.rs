@@ -315,7 +315,8 @@ impl Endpoint {
 /// The ways to all peers: over shared memory, and over the network if there is one. What long messages are taken in is
 /// noted in the page of counters.
 ///
-/// There are places for so many peers. Of those that the endpoint was planned for, so many may come over shared memory.
+/// `peers`: places that there are. `share`: of those that the endpoint was planned for, how many may come over shared
+/// memory.
 fn join(
     link: ShmLink,
     network: Option<FabricLink<Lower>>,
@@ -344,7 +345,7 @@ mod tests {
     use tidegate_message::flow::SchemeName;
     use tidegate_message::{Counter, Link};
 
-    /// KiB of an endpoint of a job of so many ranks, without a network: its mailbox, its base window, and what of the
+    /// KiB of an endpoint of a job of this size, without a network: its mailbox, its base window, and what of the
     /// bound is fixed. `newcomers`: with as many as it has by default, or with none.
     fn of(ranks: u32, newcomers: bool) -> [u64; 3] {
         let mut settings = Settings { node_memory: None, scheme: SchemeName::Dynamic, ..Settings::default() };
@@ -381,7 +382,7 @@ mod tests {
             assert!(is_within(plain[1], mixed[1], window_less), "{ranks} ranks: window {plain:?} {mixed:?}");
             assert!(is_within(plain[2], mixed[2], fixed_more), "{ranks} ranks: fixed {plain:?} {mixed:?}");
         }
-        // What the documents say of the usual bound.
+        // The documents have these numbers for the usual bound.
         assert_eq!(
             [8, 64, 1024].map(|ranks| of(ranks, true)),
             [[256, 504, 17_756], [364, 125, 19_618], [1155, 29, 24_323]]

@@ -6,25 +6,37 @@
 //! needed; in others they make it larger by a part.
 
 use super::Settings;
-use super::sizes::{LEAST_MAILBOX, slots_by_default};
+use super::sizes::{LEAST_MAILBOX, Needs, slots_by_default};
 use crate::lower::Choice;
 use tidegate_message::flow::{Config, PACKET_BYTES, ReceiverResource};
 
 /// Most newcomers.
 pub const NEWCOMERS_MOST: u32 = 512;
-/// What their slots may add to a mailbox: so many bytes, or one part in [`PART`] where that is more and slots move.
+/// Bytes that their slots may add to a mailbox; one part in [`PART`] of it where that is more and slots move.
 const MAILBOX_BYTES: usize = LEAST_MAILBOX / 4;
-/// What they may take of a mailbox, and of what the receive memory has beyond its least: one part in so many.
+/// They may take one part in this number of a mailbox, and of the receive memory beyond its least.
 const PART: usize = 8;
-/// What a newcomer takes of the receive memory, in bytes, its slots apart: its tables, its window, and answers to it.
+/// Bytes of the receive memory that a newcomer takes, its slots apart: its tables, its window, and answers to it.
 const BYTES_EACH: usize = 8 << 10;
 /// Peers by each of two ways that always find a place that was planned for, as far as these are enough.
 const SHARE_LEAST: u32 = 16;
 
 impl Settings {
-    /// Adds newcomers to an endpoint that is otherwise configured so, whose receive memory has so many bytes more than
+    /// The configuration of flow control, and whether it is for fewer peers than the application has hinted at: as
+    /// [`planned_flow`](Self::planned_flow) has it, and newcomers.
+    pub fn flow(&self, addresses: usize, for_all: impl Fn(&Config) -> usize) -> (Config, bool) {
+        let (planned, is_cut) = self.planned_flow(addresses, &for_all);
+        if self.peers.is_some() {
+            return (planned, is_cut);
+        }
+        let needed = for_all(&planned);
+        let memory = self.receive_memory(Needs { least: 0, for_all: needed });
+        (self.with_newcomers(planned, memory.saturating_sub(needed)), is_cut)
+    }
+
+    /// Adds newcomers to an endpoint that is otherwise configured so, whose receive memory has `room` bytes more than
     /// lets all send at a time.
-    pub(super) fn with_newcomers(&self, planned: Config, room: usize) -> Config {
+    fn with_newcomers(&self, planned: Config, room: usize) -> Config {
         if self.may_reach_other_hosts() && self.share_within_host(planned.peers).is_none() {
             return planned;
         }
@@ -88,7 +100,7 @@ mod tests {
         let flow = settings.flow(4, |flow| flow.peers as usize * 4600).0;
         let mut plain = Config { peers: flow.planned(), newcomers: 0, ..flow.clone() };
         plain.slots_per_peer = slots_by_default(&plain);
-        let kib = |config: &Config| config.regions().unwrap().mailbox as usize * PACKET_BYTES >> 10;
+        let kib = |config: &Config| config.regions().unwrap().mailbox as usize * PACKET_BYTES / 1024;
         (flow.planned(), flow.newcomers, [kib(&plain), kib(&flow)])
     }
 

@@ -1,9 +1,9 @@
-//! What a receiver keeps of one sender.
+//! The window of one sender, as its receiver keeps it.
 
 use crate::envelope::Number;
 use tidegate_flow::{Initial, PeerId};
 
-/// What a receiver knows of sends of one peer whose envelopes it has dropped.
+/// The sends of one peer whose envelopes the receiver has dropped.
 #[derive(Debug)]
 pub(super) struct Dropped {
     pub(super) count: u64,

@@ -11,7 +11,7 @@ use tidegate_message::{Counter, PeerId};
 /// Sizes around packets, what a small window has room for, the eager limit and bounce buffers.
 const SIZES: [usize; 9] = [0, 1, 40, 41, 300, 1000, 2048, 2049, 5000];
 
-/// With so much for each there are newcomers, who have little.
+/// With this window for each peer there are newcomers, whose windows are small.
 const MUCH: usize = 100_000;
 
 fn setup() -> impl Strategy<Value = Setup> {
