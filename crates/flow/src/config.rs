@@ -22,6 +22,11 @@ pub struct Config {
     /// whoever comes beyond them has its static slots, and earns what others do not use. `None`: all. Nothing else
     /// depends on it, and other schemes do not look at it, but that `none` has the mailbox that `dynamic` has.
     pub expected_peers: Option<u32>,
+    /// How many of the peers, the last, are newcomers: there are more than the endpoint was planned for when they come,
+    /// such as many processes that are spawned at once. Flow control makes no difference between them and others that
+    /// are not expected. An endpoint keeps little memory for messages of a newcomer, so that room for many newcomers,
+    /// who may never come, takes little from others.
+    pub newcomers: u32,
     /// Mailbox slots per peer, credit slots included; of a peer that is not expected there are as few as are legal.
     pub slots_per_peer: u32,
     /// Of those, slots reserved for credit packets. Without meaning under `none`.
@@ -43,6 +48,7 @@ impl Config {
             scheme,
             peers,
             expected_peers: None,
+            newcomers: 0,
             slots_per_peer,
             credit_slots,
             piggyback: false,
@@ -214,6 +220,11 @@ impl Config {
         let mailbox = slots_per_peer * expected + self.slots_of_unexpected() * (peers - expected);
         let credit = credit_slots * peers;
         Ok(Regions { mailbox, data: mailbox - credit, credit, quota: slots_per_peer - credit_slots })
+    }
+
+    /// How many peers the endpoint was planned for: all but the newcomers.
+    pub fn planned(&self) -> u32 {
+        self.peers.saturating_sub(self.newcomers)
     }
 
     /// How many peers share the data region at the start.

@@ -27,6 +27,9 @@ pub struct Paths<A, B> {
     first: A,
     second: Option<B>,
     routes: Routes,
+    /// Of the peers that the endpoint was planned for, how many may come by the first link, where some may come by the
+    /// second; see [`with_share`](Self::with_share).
+    share: Option<u32>,
     /// Whether the second link is asked first for the next packet.
     is_seconds_turn: bool,
     /// Whether the last packet came by the second link.
@@ -53,12 +56,21 @@ mod routes;
 impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
-        Paths { first, second: Some(second), routes: Routes::new(peers), is_seconds_turn: false, is_seconds: false }
+        let routes = Routes::new(peers);
+        Paths { first, second: Some(second), routes, share: None, is_seconds_turn: false, is_seconds: false }
+    }
+
+    /// Where newcomers have less than the peers that the endpoint was planned for: how many of those are expected by
+    /// the first link; the others are by the second. A peer that finds its share taken is a newcomer. Without this,
+    /// each link has half of them.
+    pub fn with_share(self, of_first: u32) -> Self {
+        Paths { share: Some(of_first), ..self }
     }
 
     /// One link only.
     pub fn alone(first: A) -> Self {
-        Paths { first, second: None, routes: Routes::default(), is_seconds_turn: false, is_seconds: false }
+        let routes = Routes::default();
+        Paths { first, second: None, routes, share: None, is_seconds_turn: false, is_seconds: false }
     }
 
     /// The first link.
@@ -437,6 +449,15 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         }
     }
 
+    fn tell_newcomers(&mut self, planned: PeerId, bytes: u32) {
+        let Some(second) = &mut self.second else { return self.first.tell_newcomers(planned, bytes) };
+        let of_first = self.share.unwrap_or(planned.0 / 2).min(planned.0);
+        let of_second = planned.0 - of_first;
+        self.first.tell_newcomers(PeerId(of_first), bytes);
+        second.tell_newcomers(PeerId(of_second), bytes);
+        self.routes.divide([of_first, of_second]);
+    }
+
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         by_path!(self, peer, link, peer => link.window(peer), else None)
     }
@@ -462,25 +483,5 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
 
     fn counters(&self) -> &Counters {
         self.first.counters()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_has_one_place_and_a_place_one_path_until_it_is_released() {
-        let mut routes = Routes::new(2);
-        let (shared, network) = (Path::First(PeerId(7)), Path::Second(PeerId(7)));
-        assert_eq!((routes.admit(shared), routes.admit(network)), (Some(PeerId(0)), Some(PeerId(1))));
-        assert_eq!((routes.admit(shared), routes.path(PeerId(1))), (Some(PeerId(0)), Some(network)));
-        let third = Path::First(PeerId(8));
-        assert_eq!((routes.admit(third), routes.find(third)), (None, None), "all places are taken");
-        assert_eq!(
-            (routes.release(PeerId(0)), routes.release(PeerId(0)), routes.path(PeerId(0))),
-            (Some(shared), None, None)
-        );
-        assert_eq!((routes.admit(third), routes.find(shared), routes.path(PeerId(9))), (Some(PeerId(0)), None, None));
     }
 }

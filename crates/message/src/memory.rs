@@ -121,6 +121,8 @@ pub(crate) struct Division {
     pub(crate) fixed: usize,
     /// What a base window allows.
     pub(crate) limits: Limits,
+    /// The limits of a newcomer's window ([`FlowConfig::newcomers`]): the same, or less.
+    pub(crate) newcomers: Limits,
     /// How many peers may have a window at a time; `None`: all have one from the start.
     pub(crate) sessions: Option<u32>,
     /// Bytes that belong to no window yet.
@@ -139,8 +141,10 @@ const ANSWERS_SHARE: u32 = 8;
 /// answers come.
 const ANSWERS_MOST: u32 = 1 << 16;
 
-/// The window of a session where there are not enough for all, in bytes.
+/// The window of a session where there are not enough for all, in bytes, and that of a newcomer where others have more.
 const FEW_WINDOW: u32 = 2048;
+/// Newcomers may take one part in this number of the memory for messages. The spare memory pays for it.
+const NEWCOMERS_SHARE: usize = 8;
 /// Sessions that there have to be for that.
 const FEW_LEAST: usize = 8;
 
@@ -318,23 +322,48 @@ impl<B: Buffer> Memory<B> {
         others: Others,
     ) -> Result<Division, EndpointError> {
         let fixed = Self::fixed(config, flow, others)?;
-        let peers = config.flow.peers as usize;
         if config.receive_memory < Self::with_all_sessions(config, fixed) {
             return Self::divide_among_few(config, fixed);
         }
-        let fixed = fixed.shared + peers * (fixed.each + Self::control_size_memory(ControlSize::LEAST));
-        let left = config.receive_memory - fixed;
+        // The bytes of newcomers besides their windows, and with these.
+        let few = Self::limits_of(FEW_WINDOW, ControlSize::LEAST, config.eager_bytes);
+        let newcomers = config.flow.newcomers as usize;
+        let beside = newcomers * (fixed.each + Self::session_memory(few));
+        let of_newcomers = beside + newcomers * few.window as usize;
+        let (left, base) = Self::base_of(config, fixed, config.flow.planned() as usize);
+        // With little memory they are peers like all others: they have as much as these, and it is not much.
+        if newcomers == 0 || of_newcomers > left / NEWCOMERS_SHARE || base < FEW_WINDOW as usize {
+            let (_, division) = Self::divide_among(config, fixed, config.flow.peers as usize, 0);
+            return Ok(Division { newcomers: division.limits, ..division });
+        }
+        let (taken, division) = Self::divide_among(config, fixed, config.flow.planned() as usize, of_newcomers);
+        debug_assert_eq!(taken + of_newcomers, config.receive_memory, "all is given out");
+        Ok(Division { newcomers: few, fixed: division.fixed + beside, ..division })
+    }
+
+    /// The bytes that are left for messages where this number of peers have equal windows, and the bytes of a window.
+    fn base_of(config: &EndpointConfig, fixed: Fixed, peers: usize) -> (usize, usize) {
+        let least = fixed.shared + peers * (fixed.each + Self::control_size_memory(ControlSize::LEAST));
+        let left = config.receive_memory - least;
         // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more
         // of them.
         let each = (left / peers.max(1)).saturating_sub(Self::answer_memory(Limits::default()));
-        let base = (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST) / WINDOW_GRANULE * WINDOW_GRANULE;
+        (left, (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST) / WINDOW_GRANULE * WINDOW_GRANULE)
+    }
+
+    /// Divides the receive memory without the newcomers' part among this number of peers. Returns the bytes given out,
+    /// in bytes, too.
+    fn divide_among(config: &EndpointConfig, fixed: Fixed, peers: usize, of_newcomers: usize) -> (usize, Division) {
+        let (left, base) = Self::base_of(config, fixed, peers);
+        let fixed = config.receive_memory - left;
         let limits = Self::limits_of(base as u32, ControlSize::LEAST, config.eager_bytes);
-        let beyond = left - base * peers;
+        let beyond = left - base * peers - of_newcomers;
         let (control, more) = Self::choose_control_size(limits, peers, beyond);
         let limits = Limits { control, ..limits };
         let others = beyond - more;
-        let tables = ((left - more) / TABLES_SHARE).min(others);
-        Ok(Division { fixed: fixed + more + tables, limits, sessions: None, spare: others - tables })
+        let tables = ((left - of_newcomers - more) / TABLES_SHARE).min(others);
+        let (fixed, spare) = (fixed + more + tables, others - tables);
+        (fixed + base * peers + spare, Division { fixed, limits, newcomers: limits, sessions: None, spare })
     }
 
     /// The same where there is not enough for all: as many sessions as there is memory for. One of them has no window.
@@ -361,7 +390,8 @@ impl<B: Buffer> Memory<B> {
         let tables = (beyond + (sessions - 1) * limits.window as usize) / TABLES_SHARE;
         let tables = tables.min(beyond);
         let limits = Limits { must_ask: true, ..limits };
-        Ok(Division { fixed: fixed + tables, limits, sessions: Some(sessions as u32), spare: beyond - tables })
+        let (fixed, spare) = (fixed + tables, beyond - tables);
+        Ok(Division { fixed, limits, newcomers: limits, sessions: Some(sessions as u32), spare })
     }
 
     /// How long messages of our own kinds may be, and what that and the answers to requests take: so long that it is a
@@ -379,92 +409,4 @@ impl<B: Buffer> Memory<B> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Bytes;
-    use tidegate_flow::SchemeName;
-
-    type Arithmetic = Memory<Bytes>;
-
-    const OTHERS: Others = Others { tables: 5000, each: 300, link: 1000 };
-
-    fn config(peers: u32, receive_memory: usize) -> EndpointConfig {
-        let flow = FlowConfig::new(SchemeName::Static, peers, 8, 2);
-        EndpointConfig {
-            flow,
-            eager_bytes: 2048,
-            operations: 64,
-            receive_memory,
-            patience: std::time::Duration::ZERO,
-            packets_per_progress: 16,
-            bulk_bytes_per_progress: 1 << 16,
-        }
-    }
-
-    fn divide(config: &EndpointConfig) -> Result<Division, EndpointError> {
-        Arithmetic::divide(config, &FlowControl::new(&config.flow).expect("a legal configuration"), OTHERS)
-    }
-
-    #[test]
-    fn what_is_fixed_all_windows_and_the_spare_part_are_the_receive_memory() {
-        for peers in [1, 3, 100] {
-            let least = Arithmetic::least(&config(peers, 0), OTHERS).expect("a legal configuration");
-            for more in (0..400_000).step_by(997).chain([1, 1 << 20, 1 << 30]) {
-                let Division { fixed, limits, sessions, spare } =
-                    divide(&config(peers, least + more)).expect("it is enough");
-                let windows = sessions.map_or(peers, |sessions| sessions - 1);
-                assert_eq!(fixed + windows as usize * limits.window as usize + spare, least + more);
-                assert!(limits.window as usize >= Arithmetic::ENVELOPE_BYTES, "an envelope has room");
-                assert!(sessions.is_none_or(|sessions| (1..=peers).contains(&sessions)), "{sessions:?} of {peers}");
-                assert_eq!(limits.must_ask, sessions.is_some());
-            }
-            let too_small = divide(&config(peers, least - 1)).err();
-            assert_eq!(
-                too_small,
-                Some(EndpointError::ReceiveMemoryTooSmall { bytes: least - 1, least, peers, buffers: None })
-            );
-        }
-    }
-
-    #[test]
-    fn messages_of_our_own_kinds_are_as_long_as_there_is_memory_for() {
-        let of = |peers, receive_memory| divide(&config(peers, receive_memory)).expect("it is enough").limits.control;
-        let least = |peers| Arithmetic::least_for_all(&config(peers, 0), OTHERS).expect("a legal configuration");
-        assert_eq!([64, 1024].map(|peers| of(peers, 64 << 20).bytes()), [4096, 1024]);
-        assert_eq!((of(64, least(64)), of(1024, least(1024))), (ControlSize::LEAST, ControlSize::LEAST));
-        let sizes: Vec<_> = (0..200).map(|step| of(1024, least(1024) + step * 1_000_000)).collect();
-        assert!(sizes.is_sorted() && ControlSize::all().all(|size| sizes.contains(&size)), "{sizes:?}");
-        // For each peer that may talk: its slots, the notes that it may be owed, an envelope and an answer.
-        let each = (least(1024) - least(512)) / 512;
-        assert!(each < 3600, "{each} bytes");
-    }
-
-    #[test]
-    fn where_there_is_not_enough_for_all_there_are_as_many_sessions_as_there_is_memory_for() {
-        let of = |peers, receive_memory| {
-            let division = divide(&config(peers, receive_memory)).expect("it is enough");
-            (division.sessions, division.limits.window, division.limits.eager)
-        };
-        let [few, all] = [Arithmetic::least, Arithmetic::least_for_all].map(|least| {
-            let of = |peers| least(&config(peers, 0), OTHERS).expect("a legal configuration");
-            assert!((of(1024) - of(512)) / 512 < 4000);
-            of(1024)
-        });
-        assert_eq!(of(1024, few), (Some(1), Arithmetic::ENVELOPE_BYTES as u32, 0));
-        let (sessions, window, eager) = of(1024, few + 200_000);
-        assert!(sessions.is_some_and(|sessions| sessions > 30) && window == FEW_WINDOW && eager > 100, "{sessions:?}");
-        assert!(of(1024, all - 1).0.is_some_and(|sessions| sessions > 500) && of(1024, all).0.is_none());
-    }
-
-    #[test]
-    fn no_message_costs_more_than_a_quarter_of_a_window_or_one_envelope() {
-        for window in [Arithmetic::ENVELOPE_BYTES as u32, 2000, 100_000, 1 << 30] {
-            let limits = Arithmetic::limits_of(window, ControlSize::MOST, 2048);
-            assert!(limits.largest <= (window / 4).max(Arithmetic::ENVELOPE_BYTES as u32));
-            for payload in [limits.eager, limits.inject].into_iter().filter(|payload| *payload > 0) {
-                assert!(Arithmetic::eager_cost(payload as usize) <= limits.largest, "{payload} bytes of {window}");
-            }
-            assert!(limits.eager <= 2048 && limits.eager <= limits.inject);
-        }
-    }
-}
+mod tests;

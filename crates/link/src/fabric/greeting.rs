@@ -90,6 +90,11 @@ pub fn return_address(body: &[u8]) -> Option<LowerAddress> {
 impl Greeting {
     /// Adds the greeting to a batch.
     pub fn emit(&self, batch: &mut Vec<u8>) {
+        self.emit_telling(self.window, batch);
+    }
+
+    /// The same to a peer that is told another window.
+    fn emit_telling(&self, window: u32, batch: &mut Vec<u8>) {
         let Contact { address, settings, kind, lower, .. } = &self.contact;
         let host = &self.host.as_bytes()[..self.host.len().min(HOST_BYTES_MOST)];
         // We know all our own settings.
@@ -97,7 +102,7 @@ impl Greeting {
         batch.extend_from_slice(&address.to_bytes());
         batch.extend_from_slice(&settings);
         batch.extend_from_slice(&[kind.byte(), self.reads_memory.into()]);
-        batch.extend_from_slice(&self.window.to_le_bytes());
+        batch.extend_from_slice(&window.to_le_bytes());
         batch.extend_from_slice(&self.rank.unwrap_or(u32::MAX).to_le_bytes());
         emit_lower(lower, batch);
         batch.push(host.len() as u8);
@@ -144,9 +149,14 @@ impl Greeting {
 
     /// The same where so many batches have come, and messages of which this is to be said.
     pub fn batch_after(&self, to: &Contact, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
+        self.batch_telling(self.window, to, kind, sequence, come)
+    }
+
+    /// The same to a peer that is told this window.
+    pub fn batch_telling(&self, window: u32, to: &Contact, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
         let mut batch = header_of(self.contact.id(), to.id(), kind, sequence, come);
         match kind {
-            Kind::Hello | Kind::Welcome | Kind::Refusal => self.emit(&mut batch),
+            Kind::Hello | Kind::Welcome | Kind::Refusal => self.emit_telling(window, &mut batch),
             Kind::Ping => emit_lower(&self.contact.lower, &mut batch),
             _ => {}
         }

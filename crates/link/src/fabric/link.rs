@@ -383,6 +383,10 @@ impl<N: Network> Link for FabricLink<N> {
         self.protocol.set_window(bytes);
     }
 
+    fn tell_newcomers(&mut self, first: PeerId, bytes: u32) {
+        self.protocol.set_newcomers(first, bytes);
+    }
+
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         self.protocol.window(peer)
     }

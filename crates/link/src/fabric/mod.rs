@@ -74,6 +74,7 @@ mod unsendable;
 mod watch;
 #[cfg(test)]
 mod watch_tests;
+mod window;
 mod wire;
 
 pub use contact::{Contact, NoContact};

@@ -104,6 +104,8 @@ pub struct Peer {
     pub arriving: Arriving,
     /// Messages that have come from it beside packets.
     pub loading: Loading,
+    /// The word that it is told of its window, where that is not the word for all.
+    pub window_told: Option<u32>,
     /// How much is left of what we set aside for its unmatched messages, in bytes, where that is not what we set aside
     /// for everybody.
     pub window_left: Option<u32>,
@@ -147,6 +149,7 @@ impl Peer {
             speculating: None,
             arriving: Arriving::default(),
             loading: Loading::default(),
+            window_told: None,
             window_left: None,
             unacknowledged: Unacknowledged::default(),
             due: Due::default(),

@@ -68,6 +68,8 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub struct Protocol {
     pub(super) own: Greeting,
+    /// The first place of a newcomer, and what newcomers are told of their windows, where that is not what others are.
+    pub(super) newcomers: Option<(PeerId, u32)>,
     pub(super) places: Vec<Place>,
     pub(super) free: Vec<PeerId>,
     pub(super) places_most: u32,
@@ -119,6 +121,7 @@ impl Protocol {
     pub fn new(own: Greeting, flow: &Config) -> Protocol {
         Protocol {
             own,
+            newcomers: None,
             places: Vec::new(),
             free: Vec::new(),
             places_most: flow.peers,
@@ -171,21 +174,6 @@ impl Protocol {
         self.counts
     }
 
-    /// What we set aside for the unmatched messages of each sender, in bytes; told before anybody is greeted.
-    pub fn set_window(&mut self, bytes: u32) {
-        self.own.window = bytes;
-    }
-
-    /// How much of that is left of one peer. A correct one has sent beside its packets no more than that.
-    pub fn set_window_left(&mut self, place: PeerId, bytes: u32) {
-        let Some(peer) = self.known(place) else { return };
-        peer.window_left = Some(bytes);
-        if peer.loading.cost() > bytes as usize {
-            self.counts.dropped += 1;
-            self.quarantine(place);
-        }
-    }
-
     /// The place of the endpoint at this contact, a new one if it has none. Says hello to it. Errors: the peer has no
     /// network address, other parameters, or was lost; there is no place.
     pub fn peer(&mut self, contact: &Contact) -> Result<PeerId, LinkError> {
@@ -226,7 +214,8 @@ impl Protocol {
             let place = PeerId(self.places.len() as u32);
             (place.0 < self.places_most).then(|| self.places.push(Place::default())).map(|()| place)
         })?;
-        let mut peer = Box::new(Peer::new(*contact));
+        let window_told = self.newcomers.filter(|(first, _)| place >= *first).map(|(_, told)| told);
+        let mut peer = Box::new(Peer { window_told, ..Peer::new(*contact) });
         match &self.queues {
             Some(queues) if queues.slots().is_some() => peer.speculating = Some(Speculating::default()),
             Some(_) => peer.unaccepted = Some(Unaccepted::default()),
@@ -254,16 +243,6 @@ impl Protocol {
     /// The name of the peer at a place, for people.
     pub fn name_of(&self, place: PeerId) -> Option<String> {
         self.look_up(place).map(Peer::name)
-    }
-
-    /// What the peer has told of its window. `Some(0)`: nothing yet.
-    pub fn window(&self, place: PeerId) -> Option<u32> {
-        let peer = self.look_up(place)?;
-        match (&peer.greeting, peer.phase) {
-            (Some(greeting), _) => Some(greeting.window).filter(|window| *window > 0),
-            (None, Phase::Ended) => None,
-            (None, _) => Some(0),
-        }
     }
 
     /// Something is to be sent to this peer, when its turn comes or, if the network took nothing for it, its time.

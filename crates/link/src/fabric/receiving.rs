@@ -171,8 +171,7 @@ impl Protocol {
 
     fn handle_packets(&mut self, place: PeerId, batch: &Batch, now: Instant) {
         let Header { kind, is_closing, is_last, sequence, .. } = batch.header;
-        // The last three bits of what is told are no bytes.
-        let own_window = self.own.window & !7;
+        let own_window = self.own.window;
         let Some(at) = self.places.get_mut(place.0 as usize) else { return };
         let generation = at.generation;
         let Some(peer) = at.peer.as_deref_mut().filter(|peer| peer.phase != Phase::Greeting && !peer.is_quarantined)
@@ -182,7 +181,8 @@ impl Protocol {
         let (mut inbox, has_ended) = (mem::take(&mut peer.inbox), peer.phase == Phase::Ended);
         let mut arriving = mem::take(&mut peer.arriving);
         let mut loading = mem::take(&mut peer.loading);
-        let window = peer.window_left.unwrap_or(own_window) as usize;
+        // The last three bits of what is told are no bytes.
+        let window = peer.window_left.unwrap_or(peer.window_told.unwrap_or(own_window) & !7) as usize;
         let receipt = arriving.receipt();
         let mut unacknowledged = mem::take(&mut peer.unacknowledged);
         let (mut last, mut is_wrong) = (Marks::default(), false);

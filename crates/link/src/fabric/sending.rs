@@ -329,7 +329,8 @@ fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network,
     match item {
         Item::Control(kind, sequence) => {
             let low = if matches!(kind, Kind::Hello | Kind::Ping) { PROBE } else { 0 };
-            network.send(to, Token(token | low), &own.batch_after(&peer.contact, kind, sequence, come))
+            let window = peer.window_told.unwrap_or(own.window);
+            network.send(to, Token(token | low), &own.batch_telling(window, &peer.contact, kind, sequence, come))
         }
         Item::Packets(_) => {
             let Some(due) = peer.outbox.poll_due() else { return Sending::Again };

@@ -115,6 +115,20 @@ fn two_greet_each_other_and_packets_go_to_and_fro() {
 }
 
 #[test]
+fn a_newcomer_is_told_the_window_of_newcomers() {
+    let mut job = Job::new(3, 1);
+    job.nodes[0].protocol.set_window(80_000);
+    job.nodes[0].protocol.set_newcomers(PeerId(1), 2048);
+    let places = [1, 2].map(|node| {
+        let place = job.peer(node, 0);
+        job.steps(4, MOMENT);
+        place
+    });
+    let told = [(1, places[0]), (2, places[1])].map(|(node, place)| job.nodes[node].protocol.window(place));
+    assert_eq!(told, [Some(80_000), Some(2048)]);
+}
+
+#[test]
 fn other_parameters_are_an_error_on_both_sides() {
     let mut job = Job::new(2, 1);
     job.nodes[1].protocol = Protocol::new(greeting(1, 16), &flow());

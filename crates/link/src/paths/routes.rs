@@ -18,10 +18,35 @@ pub(super) struct Routes {
     paths: Vec<Option<Path>>,
     /// By place of either link: the place of the endpoint.
     places: [Vec<Option<PeerId>>; 2],
+    /// Places of each class.
+    classes: [Class; 2],
+    /// How many peers of each link are of the first class; `None`: all. A link tells its peers how much is set aside
+    /// for them by their places in its table, and the endpoint goes by its own places: so the first class in the one
+    /// has to be the first class in the other.
+    planned: Option<[u32; 2]>,
+}
+
+/// Places of the endpoint of one class: those that it was planned for, or newcomers'.
+#[derive(Debug, Default)]
+struct Class {
     /// Places that were given back.
     free: Vec<PeerId>,
-    /// Places that there may be.
-    most: u32,
+    /// The first that was never given out, and the first that belongs to it no more.
+    next: u32,
+    end: u32,
+}
+
+impl Class {
+    fn is_full(&self) -> bool {
+        self.free.is_empty() && self.next == self.end
+    }
+
+    fn take(&mut self) -> Option<PeerId> {
+        self.free.pop().or_else(|| {
+            let place = PeerId(self.next);
+            (self.next < self.end).then(|| self.next += 1).map(|()| place)
+        })
+    }
 }
 
 impl Path {
@@ -37,7 +62,16 @@ impl Path {
 impl Routes {
     /// None yet; so many places there may be.
     pub(super) fn new(most: u32) -> Self {
-        Routes { most, ..Routes::default() }
+        let all = Class { end: most, ..Class::default() };
+        Routes { classes: [all, Class::default()], ..Routes::default() }
+    }
+
+    /// Before the first place is given out: of each link this number of peers is of the first class.
+    pub(super) fn divide(&mut self, planned: [u32; 2]) {
+        let [first, second] = &mut self.classes;
+        let end = first.end.min(planned[0] + planned[1]);
+        *second = Class { next: end, end: first.end, ..Class::default() };
+        (first.end, self.planned) = (end, Some(planned));
     }
 
     pub(super) fn path(&self, place: PeerId) -> Option<Path> {
@@ -54,12 +88,13 @@ impl Routes {
         if let Some(place) = self.find(path) {
             return Some(place);
         }
-        let place = self.free.pop().or_else(|| {
-            let place = PeerId(self.paths.len() as u32);
-            (place.0 < self.most).then(|| self.paths.push(None)).map(|()| place)
-        })?;
-        self.paths[place.0 as usize] = Some(path);
         let (link, peer) = path.parts();
+        let is_newcomer = self.planned.is_some_and(|planned| peer >= planned[link] as usize);
+        let place = self.classes[usize::from(is_newcomer)].take()?;
+        if self.paths.len() <= place.0 as usize {
+            self.paths.resize(place.0 as usize + 1, None);
+        }
+        self.paths[place.0 as usize] = Some(path);
         let places = &mut self.places[link];
         if places.len() <= peer {
             places.resize(peer + 1, None);
@@ -68,9 +103,9 @@ impl Routes {
         Some(place)
     }
 
-    /// Whether all places are taken.
+    /// Whether a peer that comes next may find no place.
     pub(super) fn is_full(&self) -> bool {
-        self.free.is_empty() && self.paths.len() as u32 == self.most
+        self.classes[0].is_full() || self.planned.is_some() && self.classes[1].is_full()
     }
 
     /// The place goes to another.
@@ -78,7 +113,43 @@ impl Routes {
         let path = self.paths.get_mut(place.0 as usize)?.take()?;
         let (link, peer) = path.parts();
         self.places[link][peer] = None;
-        self.free.push(place);
+        self.classes[usize::from(place.0 >= self.classes[0].end)].free.push(place);
         Some(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_place_and_a_place_one_path_until_it_is_released() {
+        let mut routes = Routes::new(2);
+        let (shared, network) = (Path::First(PeerId(7)), Path::Second(PeerId(7)));
+        assert_eq!((routes.admit(shared), routes.admit(network)), (Some(PeerId(0)), Some(PeerId(1))));
+        assert_eq!((routes.admit(shared), routes.path(PeerId(1))), (Some(PeerId(0)), Some(network)));
+        let third = Path::First(PeerId(8));
+        assert_eq!((routes.admit(third), routes.find(third)), (None, None), "all places are taken");
+        assert_eq!(
+            (routes.release(PeerId(0)), routes.release(PeerId(0)), routes.path(PeerId(0))),
+            (Some(shared), None, None)
+        );
+        assert_eq!((routes.admit(third), routes.find(shared), routes.path(PeerId(9))), (Some(PeerId(0)), None, None));
+    }
+
+    #[test]
+    fn the_first_peers_of_each_link_are_those_that_the_endpoint_was_planned_for() {
+        let mut routes = Routes::new(6);
+        routes.divide([2, 1]);
+        let places = |routes: &mut Routes, path: fn(PeerId) -> Path| {
+            [0, 1, 2, 3].map(|peer| routes.admit(path(PeerId(peer))).map(|place| place.0))
+        };
+        assert_eq!(places(&mut routes, Path::Second), [Some(0), Some(3), Some(4), Some(5)]);
+        assert!(routes.is_full(), "a newcomer finds no place");
+        assert_eq!(places(&mut routes, Path::First), [Some(1), Some(2), None, None]);
+        for (place, next) in [(0, Path::Second(PeerId(0))), (4, Path::First(PeerId(2)))] {
+            assert!(routes.release(PeerId(place)).is_some() && routes.path(PeerId(place)).is_none());
+            assert_eq!(routes.admit(next), Some(PeerId(place)), "a place goes to one of the same class");
+        }
     }
 }

@@ -106,9 +106,13 @@ impl Connection {
         self.memory = None;
     }
 
-    /// What the peer sets aside for each sender's unmatched messages, in bytes, if it says.
+    /// What the peer sets aside for our unmatched messages, in bytes, if it says.
     pub fn window(&self) -> Option<u32> {
-        let window = self.segment.header().window.load(Ordering::Relaxed);
+        let header = self.segment.header();
+        let first = header.newcomers.load(Ordering::Relaxed);
+        let is_newcomer = first > 0 && u64::from(self.place.0) + 1 >= first;
+        let window = if is_newcomer { &header.window_of_newcomers } else { &header.window };
+        let window = window.load(Ordering::Relaxed);
         u32::try_from(window).ok().filter(|&window| window > 0)
     }
 

@@ -362,6 +362,14 @@ impl Link for ShmLink {
         }
     }
 
+    fn tell_newcomers(&mut self, first: PeerId, bytes: u32) {
+        if !self.is_forked() {
+            let header = self.segment.header();
+            header.window_of_newcomers.store(u64::from(bytes), Ordering::Relaxed);
+            header.newcomers.store(u64::from(first.0) + 1, Ordering::Relaxed);
+        }
+    }
+
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         match self.connection(peer) {
             Some(connection) => connection.window(),

@@ -306,7 +306,7 @@ impl fmt::Display for LinkError {
             LinkError::TableFull { owner, peers, is_changing: false } => {
                 write!(
                     f,
-                    "the table of peers of {owner} is full with {peers} peers; raise FI_TIDEGATE_PEERS in all processes"
+                    "the table of peers of {owner} is full with {peers} peers; set FI_TIDEGATE_PEERS to more in all processes"
                 )
             }
             LinkError::Disagreement { peer, parameter, ours, theirs } => write!(

@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x10");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x11");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -42,6 +42,9 @@ pub(crate) struct Header {
     pub cookie: AtomicU64,
     /// What the owner sets aside for unmatched messages of each sender (`Link::tell_window`); 0: it does not say.
     pub window: AtomicU64,
+    /// The same for newcomers, and the first place of one, plus one (`Link::tell_newcomers`); 0: no difference.
+    pub window_of_newcomers: AtomicU64,
+    pub newcomers: AtomicU64,
     /// Name of the socket by which the owner is woken, in two words; 0: there is none.
     pub(super) wake_name: [AtomicU64; 2],
     /// Not 0 once the owner is closing: it will match nothing more.

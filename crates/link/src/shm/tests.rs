@@ -223,6 +223,25 @@ fn who_enters_silently_is_found_in_whatever_order_places_became_free() {
 }
 
 #[test]
+fn a_newcomer_reads_the_window_of_newcomers() {
+    let folder = folder();
+    let mut a = link(&folder);
+    a.tell_window(12_345);
+    a.tell_newcomers(PeerId(1), 2048);
+    let others: Vec<ShmLink> = (0..2).map(|_| link_for_one(&folder)).collect();
+    let windows: Vec<_> = others
+        .into_iter()
+        .map(|mut other| {
+            let to = other.peer(&a.address()).unwrap();
+            other.window(to)
+        })
+        .collect();
+    assert_eq!(windows, [Some(12_345), Some(2048)]);
+    drop(a);
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
 fn who_is_gone_again_and_again_between_two_looks_leaves_one_vacant_place() {
     let folder = folder();
     let mut a = link(&folder);

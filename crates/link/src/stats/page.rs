@@ -162,8 +162,9 @@ impl StatsPage {
         self.describe(Word::SlotsPerPeer, flow.slots_per_peer.into());
         self.describe(Word::CreditSlots, flow.credit_slots.into());
         self.describe(Word::Piggyback, flow.piggyback.into());
-        self.describe(Word::Peers, flow.peers.into());
-        self.describe(Word::ExpectedPeers, flow.expected_peers.unwrap_or(0).into());
+        self.describe(Word::Peers, flow.planned().into());
+        let expected = flow.expected_peers.filter(|expected| *expected != flow.planned());
+        self.describe(Word::ExpectedPeers, expected.unwrap_or(0).into());
         self.describe(Word::Chosen, config.chosen.word());
         if flow.scheme.lends().posts_buffers() {
             let buffers = &flow.buffers;

@@ -70,7 +70,7 @@ pub struct EndpointStats {
     pub credit_slots: u32,
     /// Whether credits ride on data packets.
     pub piggyback: bool,
-    /// Peers that may connect.
+    /// Peers that the endpoint was planned for. Newcomers beyond them may connect.
     pub peers: u32,
     /// Of those, how many share the slots at the start; `None`: all.
     pub expected_peers: Option<u32>,

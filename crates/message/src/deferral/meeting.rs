@@ -19,7 +19,7 @@ impl Rooms {
 
     /// The size of control messages for which the memories of both sides have room.
     pub(crate) fn common_control_size<L: Link>(&self, port: &Port<L>, peer: PeerId) -> ControlSize {
-        self.limits(peer).control.min(port.limits.control)
+        self.limits(peer).control.min(port.limits_of(peer).control)
     }
 
     /// Learns what a peer sets aside for us, at the first message to it.

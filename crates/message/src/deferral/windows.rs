@@ -19,40 +19,7 @@ use crate::operation::{Queue, Target};
 use crate::wire::{Query, Room};
 use std::collections::BTreeMap;
 use tidegate_flow::{Initial, Instant, PeerId, Peers};
-
-/// What a receiver knows of sends of one peer whose envelopes it has dropped.
-#[derive(Debug)]
-struct Dropped {
-    count: u64,
-    /// The latest receive that was compared with all of them.
-    asked: Number,
-    /// The receive whose query is open.
-    open: Option<Number>,
-}
-
-/// The window of one sender.
-#[derive(Debug)]
-struct Window {
-    /// Bytes of it.
-    bytes: u32,
-    /// Of these, what it has at least: a base window, or nothing, of a sender that has no session.
-    base: u32,
-    /// Of these, bytes that its unmatched messages take.
-    stored: u32,
-    /// Bytes that are free again, which the sender has not been told.
-    freed: u32,
-    /// Its sends for which there was no room.
-    dropped: Option<Box<Dropped>>,
-}
-
-impl Initial for Window {
-    /// Bytes of it.
-    type Config = u32;
-
-    fn initial(&bytes: &u32, _: PeerId) -> Self {
-        Window { bytes, base: bytes, stored: 0, freed: 0, dropped: None }
-    }
-}
+use window::{Bases, Dropped, Window};
 
 /// What is to be said to a sender, in this order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -85,8 +52,6 @@ pub(crate) struct Admitted<'a> {
     window: &'a mut Window,
     /// Its cost, in bytes of the window.
     cost: u32,
-    /// A quarter of what a window is at least.
-    quarter: u32,
 }
 
 impl Admitted<'_> {
@@ -94,7 +59,7 @@ impl Admitted<'_> {
     #[inline(always)]
     pub(crate) fn pass(self) -> bool {
         self.window.freed += self.cost;
-        self.window.freed >= self.quarter || self.window.dropped.is_some()
+        self.window.freed >= self.window.quarter() || self.window.dropped.is_some()
     }
 }
 
@@ -103,6 +68,9 @@ impl Admitted<'_> {
 pub(crate) struct Lent {
     /// The limits of a window.
     pub(crate) limits: Limits,
+    /// The bytes of a newcomer's window, and how many peers are no newcomers: the first.
+    pub(crate) newcomers: u32,
+    pub(crate) planned: u32,
     /// How many senders have one at a time; `None`: all of them.
     pub(crate) sessions: Option<u32>,
     /// The least by which a window grows: an envelope.
@@ -150,9 +118,13 @@ impl Windows {
 
     /// Equal windows for the peers, or for those of them that have a session.
     pub(crate) fn new(peers: u32, lent: Lent) -> Self {
-        let Lent { limits, sessions, growth_least, spare } = lent;
+        let Lent { limits, newcomers, planned, sessions, growth_least, spare } = lent;
+        let bases = match sessions {
+            Some(_) => Bases::default(),
+            None => Bases { planned, of_planned: limits.window, of_newcomers: newcomers },
+        };
         Windows {
-            of_peers: Peers::new(peers, if sessions.is_some() { 0 } else { limits.window }),
+            of_peers: Peers::new(peers, bases),
             sessions: sessions.map(|sessions| Box::new(Sessions::new(peers, sessions))),
             limits,
             growth_least,
@@ -201,18 +173,16 @@ impl Windows {
     /// The same as [`check`](Self::check), and hands out the window.
     #[inline(always)]
     pub(crate) fn admit(&mut self, from: PeerId, cost: u32, returning: u32) -> Result<Admitted<'_>, Malformed> {
-        let quarter = self.limits.window / 4;
         let window = self.of(from);
         let given_back = u64::from(window.freed) + u64::from(returning);
         let is_within = u64::from(window.stored) + given_back + u64::from(cost) <= u64::from(window.bytes);
-        if is_within { Ok(Admitted { window, cost, quarter }) } else { Err(Malformed) }
+        if is_within { Ok(Admitted { window, cost }) } else { Err(Malformed) }
     }
 
     /// A message of `from` found its receive waiting. Returns whether there is something to [update](Self::update).
     #[inline]
     pub(crate) fn pass(&mut self, from: PeerId, cost: u32) -> bool {
-        let quarter = self.limits.window / 4;
-        Admitted { window: self.of(from), cost, quarter }.pass()
+        Admitted { window: self.of(from), cost }.pass()
     }
 
     /// A message of `from` has to be stored. Returns whether there is something to [update](Self::update).
@@ -282,7 +252,7 @@ impl Windows {
 
     /// What a sender may have under way at most: what is not stored of its window.
     pub(crate) fn left(&self, from: PeerId) -> u32 {
-        self.of_peers.get(from).map_or(*self.of_peers.config(), |window| window.bytes - window.stored)
+        self.of_peers.get(from).map_or(self.of_peers.config().of(from), |window| window.bytes - window.stored)
     }
 
     /// The latest receive that may have a send out of a deferral notice of `from` (W6). `None`: any may.
@@ -346,8 +316,8 @@ impl Windows {
         is_returning: bool,
         first_from: impl FnOnce(Target, Number) -> Option<(Number, Queue, Pattern)>,
     ) -> WindowUpdate {
-        let (mut update, quarter) = (WindowUpdate::default(), self.limits.window / 4);
-        if self.of(from).freed >= quarter {
+        let mut update = WindowUpdate::default();
+        if self.of(from).freed >= self.of(from).quarter() {
             update.room = self.return_room(from, is_returning);
         }
         let Some(Dropped { count: 1.., asked, open: None }) = self.of(from).dropped.as_deref() else { return update };
@@ -384,8 +354,9 @@ impl Windows {
         if self.sessions.as_ref().is_some_and(|sessions| sessions.has_shown(from)) {
             return false;
         }
-        let left = |window: &Window| window.bytes - window.stored - window.freed;
-        self.of_peers.get(from).map_or(*self.of_peers.config(), left) >= self.limits.largest
+        let initial = Window::initial(self.of_peers.config(), from);
+        let window = self.of_peers.get(from).unwrap_or(&initial);
+        window.bytes - window.stored - window.freed >= window.quarter().max(self.growth_least as u32)
     }
 
     /// Whether any envelopes are dropped.
@@ -477,7 +448,8 @@ impl Windows {
         let is_pressed = self.has_dropped();
         let was_pressed = std::mem::replace(&mut self.was_pressed, is_pressed);
         let stored = self.of_peers.contacted().map(|(peer, window)| (peer, u64::from(window.stored)));
-        let window = |peer| u64::from(self.of_peers.get(peer).map_or(self.limits.window, |window| window.bytes));
+        let bytes = |peer| self.of_peers.get(peer).map_or(self.of_peers.config().of(peer), |window| window.bytes);
+        let window = |peer| u64::from(bytes(peer));
         self.pressure.tell_time(now, stored, window);
         is_pressed && was_pressed
     }
@@ -498,3 +470,4 @@ mod few;
 mod records;
 #[cfg(test)]
 mod tests;
+mod window;

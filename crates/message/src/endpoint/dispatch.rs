@@ -136,7 +136,7 @@ impl<L: Link> Endpoint<L> {
                 let at = self.rma.admit_read_data(from, Key(operation), position, length)?;
                 Sink::ReadData(Key(operation), at)
             }
-            head if length <= self.port.limits.control.bytes() => {
+            head if length <= self.port.limits_of(from).control.bytes() => {
                 self.inbound.assembly().begin_control(&mut self.port.egress.attention, from, head, length);
                 return Ok(());
             }

@@ -74,7 +74,7 @@ impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
         let backlog = self.port.egress.inspect_backlog(peer);
-        let (window, base) = (self.inbound.windows().inspect(peer), self.port.limits);
+        let (window, base) = (self.inbound.windows().inspect(peer), *self.port.limits_of(peer));
         let refused = self.port.egress.refused(peer) as usize;
         let has_session = self.inbound.windows().has_session(peer);
         BacklogInspection {

@@ -111,10 +111,13 @@ impl<L: Link> Endpoint<L> {
     pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let Division { fixed, limits, sessions, spare } =
+        let Division { fixed, limits, newcomers, sessions, spare } =
             Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
         link.tell_window(limits.told());
-        let peers = config.flow.peers;
+        let (peers, planned) = (config.flow.peers, config.flow.planned());
+        if newcomers.told() != limits.told() {
+            link.tell_newcomers(PeerId(planned), newcomers.told());
+        }
         let bookkeeping = flow.bookkeeping_bytes() + Self::table_bytes(peers);
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
@@ -123,13 +126,14 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         counters.add(Counter::Sessions, sessions.unwrap_or(0).into());
-        let lent = Lent { limits, sessions, growth_least: Self::ENVELOPE_BYTES, spare };
-        let windows = Windows::new(config.flow.peers, lent);
+        let growth_least = Self::ENVELOPE_BYTES;
+        let lent = Lent { limits, newcomers: newcomers.window, planned, sessions, growth_least, spare };
+        let windows = Windows::new(peers, lent);
         let bounce_buffers = link.bounce_buffers();
         let egress = Egress::new(flow, &config.flow);
         let operations = config.operations;
         Ok(Endpoint {
-            port: Port::new(link, egress, config, limits),
+            port: Port::new(link, egress, config, (limits, newcomers)),
             inbound: Inbound::new(peers, windows),
             pulls: Pulling::new(bounce_buffers.bytes),
             sends: Sends::new(peers, bounce_buffers),

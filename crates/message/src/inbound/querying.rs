@@ -28,7 +28,7 @@ impl<L: Link> Inbound<L> {
         let count = body.len() / Entry::BYTES;
         // A peer that sends a batch before our `Acknowledged` for the last one has left breaks the protocol.
         let is_acknowledged = !port.egress.waits(from, &[MessageKind::Acknowledged]);
-        let most = port.limits.control.batch();
+        let most = port.limits_of(from).control.batch();
         if !self.windows.has_session(from) {
             return Err(Malformed);
         }

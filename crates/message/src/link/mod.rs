@@ -176,8 +176,12 @@ pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites
     /// together. Called once, before peers can ask.
     fn tell_window(&mut self, _told: u32) {}
 
-    /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be
-    /// found out now, but later. May connect.
+    /// The same for newcomers: peers at this place of our table and behind it. Called after
+    /// [`tell_window`](Self::tell_window), before peers can ask, if newcomers have less.
+    fn tell_newcomers(&mut self, _first: PeerId, _told: u32) {}
+
+    /// What `peer` has told us by [`tell_window`](Self::tell_window), or by [`tell_newcomers`](Self::tell_newcomers).
+    /// `None`: as much as we. `Some(0)`: that cannot be found out now, but later. May connect.
     fn window(&mut self, _peer: PeerId) -> Option<u32> {
         None
     }

@@ -36,8 +36,11 @@ pub(crate) struct Port<L: Link> {
     pub(crate) presence: Presence,
     pub(crate) ended: Ended,
     pub(crate) config: EndpointConfig,
-    /// What the window allows that we set aside for each peer.
+    /// The limits of the window that we set aside for each peer that we were planned for.
     pub(crate) limits: Limits,
+    /// The same of a newcomer, and the first place of one.
+    newcomers: Limits,
+    planned: u32,
     pub(crate) now: Instant,
     /// What the link was asked to copy.
     pub(crate) transfers: Transfers<L::Buffer>,
@@ -46,18 +49,27 @@ pub(crate) struct Port<L: Link> {
 }
 
 impl<L: Link> Port<L> {
-    pub(crate) fn new(link: L, egress: Egress<L::Buffer>, config: EndpointConfig, limits: Limits) -> Self {
+    pub(crate) fn new(link: L, egress: Egress<L::Buffer>, config: EndpointConfig, limits: (Limits, Limits)) -> Self {
+        let (limits, newcomers) = limits;
         Port {
             link,
             egress,
+            planned: config.flow.planned(),
             presence: Presence::new(config.flow.peers),
             ended: Ended::default(),
             config,
             limits,
+            newcomers,
             now: Instant::default(),
             transfers: Transfers::new(),
             fenced: BTreeSet::new(),
         }
+    }
+
+    /// The limits of the window that we set aside for this peer.
+    #[inline]
+    pub(crate) fn limits_of(&self, peer: PeerId) -> &Limits {
+        if peer.0 < self.planned { &self.limits } else { &self.newcomers }
     }
 
     #[inline]

@@ -238,7 +238,7 @@ impl<L: Link> Pulling<L> {
         piece: &BouncedPiece,
     ) -> Handled {
         let (key, bounce, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
-        if port.egress.backlog(from).map_or(0, Backlog::bounced) >= port.limits.control.bounced() {
+        if port.egress.backlog(from).map_or(0, Backlog::bounced) >= port.limits_of(from).control.bounced() {
             return Err(Malformed);
         }
         let at = self.pulls.admit(from, key, piece.position, length)?;

@@ -144,7 +144,7 @@ impl<L: Link> Rma<L> {
     pub(crate) fn handle_atomic(&mut self, port: &mut Port<L>, from: PeerId, atomic: &Atomic, body: &[u8]) -> Handled {
         let &Atomic { datatype, op, wants_result, elements, ends, .. } = atomic;
         let part = Part { offset: 0, datatype, op, wants_result, elements: elements.into(), ends };
-        if part.bytes() > port.limits.control.operand_bytes() {
+        if part.bytes() > port.limits_of(from).control.operand_bytes() {
             return Err(Malformed);
         }
         self.admit_request(port, from, answer_cost(if part.wants_result { part.bytes() } else { 0 }))?;

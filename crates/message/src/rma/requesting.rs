@@ -180,7 +180,7 @@ impl<L: Link> Rma<L> {
     /// A peer requests something whose answer costs so much (Q3).
     #[inline]
     pub(super) fn admit_request(&mut self, port: &mut Port<L>, from: PeerId, cost: u32) -> Handled {
-        if fits(self.unanswered_of(port, from), cost, port.limits.answers) {
+        if fits(self.unanswered_of(port, from), cost, port.limits_of(from).answers) {
             return Ok(());
         }
         port.quarantine(from, "it requested more than it may before it takes the answers");
@@ -196,7 +196,7 @@ impl<L: Link> Rma<L> {
     /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next
     /// progress call.
     pub(super) fn begin_read(&mut self, port: &mut Port<L>, from: PeerId, mut read: UnfinishedRead) {
-        let is_short = read.left <= port.limits.control.piece_bytes() as u64;
+        let is_short = read.left <= port.limits_of(from).control.piece_bytes() as u64;
         if is_short && port.egress.is_idle(from) && self.requests.reads(from) == 0 {
             let status = self.send_read_piece(port, from, &mut read);
             self.note_read(port, from, &read, status);
@@ -247,7 +247,7 @@ impl<L: Link> Rma<L> {
 
     /// Sends the next piece of a read, if the region is still there and as long.
     fn send_read_piece(&mut self, port: &mut Port<L>, to: PeerId, read: &mut UnfinishedRead) -> Status {
-        let length = read.left.min(port.limits.control.piece_bytes() as u64);
+        let length = read.left.min(port.limits_of(to).control.piece_bytes() as u64);
         let part = self.regions.find(read.region, read.offset, length as usize, Access::Read);
         let Some(part) = part else { return Status::Denied };
         let head = ReadData { operation: read.operation, position: read.at };

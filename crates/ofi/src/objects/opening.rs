@@ -68,7 +68,8 @@ impl Endpoint {
             Errno::of_link(&error)
         })?;
         let network = self.open_network(&link, &flow)?;
-        let links = join(link, network, settings.chunks, flow.peers);
+        let share = settings.share_within_host(flow.planned());
+        let links = join(link, network, settings.chunks, (flow.peers, share));
         let mut config = self.config(flow);
         let refuse = |error: EndpointError| {
             log::trouble(FI_LOG_EP_CTRL, &error.named(&NAMES));
@@ -313,7 +314,15 @@ impl Endpoint {
 
 /// The ways to all peers: over shared memory, and over the network if there is one. What long messages are taken in is
 /// noted in the page of counters.
-fn join(link: ShmLink, network: Option<FabricLink<Lower>>, chunks: ChunkSettings, peers: u32) -> Links {
+///
+/// `peers`: places that there are. `share`: of those that the endpoint was planned for, how many may come over shared
+/// memory.
+fn join(
+    link: ShmLink,
+    network: Option<FabricLink<Lower>>,
+    chunks: ChunkSettings,
+    (peers, share): (u32, Option<u32>),
+) -> Links {
     let Some(mut network) = network else {
         link.note_chunks(chunks.within(), None);
         return Links::alone(link);
@@ -322,5 +331,61 @@ fn join(link: ShmLink, network: Option<FabricLink<Lower>>, chunks: ChunkSettings
     link.note_network(lower.description());
     let longest = Some(lower.longest_bytes()).filter(|_| lower.reads_memory());
     link.note_chunks(chunks.within(), longest.map(|longest| chunks.between(longest)));
-    Links::new(link, network, peers)
+    let links = Links::new(link, network, peers);
+    match share {
+        Some(of_first) => links.with_share(of_first),
+        None => links,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameter::Settings;
+    use tidegate_message::flow::SchemeName;
+    use tidegate_message::{Counter, Link};
+
+    /// KiB of an endpoint of a job of this size, without a network: its mailbox, its base window, and what of the
+    /// bound is fixed. `newcomers`: with as many as it has by default, or with none.
+    fn of(ranks: u32, newcomers: bool) -> [u64; 3] {
+        let mut settings = Settings { node_memory: None, scheme: SchemeName::Dynamic, ..Settings::default() };
+        (settings.job.size, settings.job.local_size) = (Some(ranks), Some(ranks));
+        let config = |flow: Config| EndpointConfig {
+            flow,
+            eager_bytes: settings.eager_bytes,
+            operations: OPERATIONS_MOST,
+            receive_memory: 64 << 20,
+            patience: INJECT_PATIENCE,
+            packets_per_progress: PACKETS_PER_PROGRESS,
+            bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
+        };
+        let for_all = |flow: &Config| Engine::receive_memory_for_all(&config(flow.clone())).unwrap_or(0);
+        let (mut flow, _) = settings.flow(4, for_all);
+        if !newcomers {
+            flow = Config { peers: flow.planned(), newcomers: 0, ..flow };
+            flow.slots_per_peer = crate::parameter::sizes::slots_by_default(&flow);
+        }
+        let link = ShmLink::new(ShmConfig::new(flow.clone())).unwrap();
+        let engine = Engine::new(config(flow), Links::alone(link)).unwrap();
+        let counters = engine.link().counters();
+        [Counter::MailboxBytes, Counter::WindowBytes, Counter::ReceiveFixedBytes].map(|it| counters.get(it) >> 10)
+    }
+
+    #[test]
+    fn places_for_newcomers_take_nearly_nothing_from_the_peers_that_were_planned_for() {
+        for (ranks, mailbox_more, window_less, fixed_more) in
+            [(1, 0, 4, 1400), (8, 0, 4, 1400), (64, 64, 1, 800), (1024, 128, 1, 1500)]
+        {
+            let (plain, mixed) = (of(ranks, false), of(ranks, true));
+            let is_within = |before: u64, after: u64, most: u64| after.abs_diff(before) <= most + 1;
+            assert!(is_within(plain[0], mixed[0], mailbox_more), "{ranks} ranks: mailbox {plain:?} {mixed:?}");
+            assert!(is_within(plain[1], mixed[1], window_less), "{ranks} ranks: window {plain:?} {mixed:?}");
+            assert!(is_within(plain[2], mixed[2], fixed_more), "{ranks} ranks: fixed {plain:?} {mixed:?}");
+        }
+        // The documents have these numbers for the usual bound.
+        assert_eq!(
+            [8, 64, 1024].map(|ranks| of(ranks, true)),
+            [[256, 504, 17_756], [364, 125, 19_618], [1155, 29, 24_323]]
+        );
+    }
 }

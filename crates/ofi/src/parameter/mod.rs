@@ -27,6 +27,7 @@ use tidegate_message::flow::{ConfigError, SchemeName};
 
 mod buffers;
 mod chunks;
+mod newcomers;
 mod peers;
 mod rows;
 pub mod sizes;
@@ -402,10 +403,10 @@ mod tests {
         let mut settings = Settings { node_memory: None, ..Settings::default() };
         let of = |settings: &Settings, addresses| {
             let flow = settings.flow(addresses, |_| 0).0;
-            (flow.peers, flow.expected_peers)
+            (flow.planned(), flow.expected_peers)
         };
         settings.job.size = None;
-        assert_eq!(of(&settings, 100), (116, None));
+        assert_eq!(of(&settings, 100), (116, Some(116)));
         settings.job.size = Some(100);
         assert_eq!(of(&settings, 4), (416, Some(99)));
         settings.scheme = SchemeName::Dynamic;

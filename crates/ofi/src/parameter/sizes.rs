@@ -81,7 +81,7 @@ impl Settings {
     /// `addresses` is how many the application expects in its address vector; it counts where the launcher does not
     /// tell the number of ranks. `for_all` is the smallest receive memory with which all peers may send at a time:
     /// where the user bounds the memory and leaves the slots to us, they are as few as that needs.
-    pub fn flow(&self, addresses: usize, for_all: impl Fn(&Config) -> usize) -> (Config, bool) {
+    pub(super) fn planned_flow(&self, addresses: usize, for_all: impl Fn(&Config) -> usize) -> (Config, bool) {
         let mailbox =
             |peers| self.flow_for(peers, None).regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
         let (peers, expected) = match self.peers {
@@ -119,7 +119,7 @@ impl Settings {
 
     /// A configuration to compare with that of peers: the numbers that must be alike do not depend on the job.
     pub fn flow_alike(&self) -> Config {
-        self.flow(0, |_| 0).0
+        self.planned_flow(0, |_| 0).0
     }
 
     fn flow_for(&self, peers: u32, expected_peers: Option<u32>) -> Config {

@@ -15,8 +15,13 @@ const LIMITS: Limits = Limits {
     must_ask: false,
 };
 
+fn of_spare(spare: usize) -> Windows {
+    let lent = Lent { limits: LIMITS, newcomers: 400, planned: 2, sessions: None, growth_least: 50, spare };
+    Windows::new(3, lent)
+}
+
 fn windows() -> Windows {
-    Windows::new(2, Lent { limits: LIMITS, sessions: None, growth_least: 50, spare: 4000 })
+    of_spare(4000)
 }
 
 /// The update when the first receive that A could satisfy is this one.
@@ -44,6 +49,20 @@ fn what_is_stored_or_not_given_back_yet_takes_room() {
     windows.leave(&counters, A, 600);
     assert_eq!(counters.get(Counter::UnmatchedBytes), 0);
     assert_eq!(counters.get(Counter::ReceivePeak), 600);
+}
+
+#[test]
+fn a_newcomer_has_a_small_window_of_which_a_quarter_goes_back_at_a_time() {
+    const NEWCOMER: PeerId = PeerId(2);
+    let (mut windows, counters) = (windows(), Counters::default());
+    assert_eq!([A, B, NEWCOMER].map(|peer| windows.left(peer)), [1000, 1000, 400]);
+    assert_eq!((windows.check(NEWCOMER, 400, 0), windows.check(NEWCOMER, 401, 0)), (Ok(()), Err(Malformed)));
+    assert_eq!((windows.pass(NEWCOMER, 99), windows.pass(NEWCOMER, 1)), (false, true));
+    windows.enter(&counters, NEWCOMER, 300);
+    assert!(windows.grow(NEWCOMER));
+    assert_eq!((windows.left(NEWCOMER), windows.spare()), (500, 3600));
+    windows.release(NEWCOMER);
+    assert_eq!((windows.left(NEWCOMER), windows.spare()), (400, 4000), "the next one that has the place");
 }
 
 #[test]
@@ -192,7 +211,7 @@ fn there_are_no_more_records_than_spare_memory_pays_for() {
 
 #[test]
 fn a_window_that_had_grown_pays_for_the_record_as_well() {
-    let mut windows = Windows::new(2, Lent { limits: LIMITS, sessions: None, growth_least: 50, spare: 2000 });
+    let mut windows = of_spare(2000);
     let counters = Counters::default();
     windows.enter(&counters, A, 1000);
     windows.drop_envelope(A, None, Number(1));

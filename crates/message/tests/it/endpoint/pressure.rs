@@ -5,21 +5,25 @@ use super::programs::{Action, Then, assert_over, drain, perform};
 use super::reference::Reference;
 use crate::support::{Memory, Random, Setup, World};
 use proptest::prelude::*;
-use tidegate_message::Counter;
 use tidegate_message::flow::SchemeName;
+use tidegate_message::{Counter, PeerId};
 
 /// Sizes around packets, what a small window has room for, the eager limit and bounce buffers.
 const SIZES: [usize; 9] = [0, 1, 40, 41, 300, 1000, 2048, 2049, 5000];
+
+/// With this window for each peer there are newcomers, whose windows are small.
+const MUCH: usize = 100_000;
 
 fn setup() -> impl Strategy<Value = Setup> {
     let scheme = prop::sample::select(SchemeName::ALL);
     let slots = prop::sample::select(&[(2, 1), (3, 1), (6, 2), (64, 2)][..]);
     let memory = prop::sample::select(&Memory::ALL[..]);
-    let window = prop::sample::select(&[0, 130, 400, 1000, 4000, 12_000][..]);
+    let window = prop::sample::select(&[0, 130, 400, 1000, 4000, 12_000, MUCH, MUCH][..]);
     (2..=16usize, scheme, slots, memory, any::<bool>(), window, any::<u64>()).prop_map(
         |(nodes, scheme, (slots, credit_slots), memory, piggyback, window, seed)| {
             let base = Setup { scheme, slots, credit_slots, memory, piggyback, ..Setup::new(nodes) };
-            Setup { window: Some(window), scheduled: true, seed, ..base }
+            let newcomers = if window == MUCH { nodes as u32 / 2 } else { 0 };
+            Setup { window: Some(window), newcomers, scheduled: true, seed, ..base }
         },
     )
 }
@@ -136,6 +140,31 @@ fn a_flood_beyond_the_window_is_held_and_drains_when_it_is_received() {
             questions < 20,
             "{questions} questions: a draining receiver asks now and then, not for each message\n{world}"
         );
+    }
+}
+
+#[test]
+fn a_newcomer_has_a_window_of_two_kilobytes_which_grows_and_the_others_are_not_concerned() {
+    for setup in Setup::all(4, 123) {
+        let mut world = Setup { window: Some(MUCH), newcomers: 1, ..setup }.build();
+        let mut reference = Reference::default();
+        let base = world.counter(0, Counter::WindowBytes);
+        assert!(base > 40_000, "{base}\n{world}");
+        let windows = [0, 1, 2].map(|peer| world.endpoint(0).inspect_window(PeerId(peer)).window);
+        assert_eq!(windows.map(u64::from), [base, base, 2048], "{world}");
+        let send = |from| Action::Send { from, to: 0, tag: Some(7), size: 40, inject: false, delivery: false };
+        for from in [1, 2, 3] {
+            (0..60).for_each(|_| perform(&mut world, &mut reference, send(from)));
+        }
+        world.settle();
+        let deferred = [1, 2, 3].map(|from| world.counter(from, Counter::SendsDeferred) > 0);
+        assert_eq!(deferred, [false, false, true], "{world}");
+        assert!(world.endpoint(0).inspect_window(PeerId(2)).window > 2048, "{world}");
+        drain(&mut world, &mut reference);
+        reference.judge(&world);
+        assert_over(&mut world, &reference);
+        let (peak, bound) = (world.counter(0, Counter::ReceivePeak), world.counter(0, Counter::ReceiveBound));
+        assert!(peak <= bound, "{peak}");
     }
 }
 

@@ -101,7 +101,9 @@ fn run(seed: u64) {
     let (slots, credit_slots) = [(2, 1), (3, 1), (64, 2)][random.below(3)];
     let memory = Memory::ALL[random.below(Memory::ALL.len())];
     let base = Setup { scheme, slots, credit_slots, memory, operations: 1 << 20, ..Setup::new(nodes) };
-    let mut world = Setup { scheduled: true, seed, uneven: Some(seed as usize), ..base }.build();
+    // Of some programs half of the peers are newcomers, where memory is enough for that to make a difference.
+    let newcomers = if random.one_in(3) { nodes as u32 / 2 } else { 0 };
+    let mut world = Setup { scheduled: true, seed, uneven: Some(seed as usize), newcomers, ..base }.build();
     world.network().unknown_for = random.below(2) as u32 * random.below(UNKNOWN_MOST) as u32;
     let contents = vec![7; COUNT * STRIPE];
     let both = [Access::Read, Access::Write];

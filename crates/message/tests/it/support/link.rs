@@ -133,8 +133,8 @@ pub struct Network {
     pub cut: Vec<(usize, usize)>,
     /// Who cannot write to whom for a while, and cannot learn its window.
     pub hindered: Option<(usize, usize)>,
-    /// What nodes have told of their windows.
-    pub told: HashMap<usize, u32>,
+    /// What nodes have told of their windows, and of those of newcomers, with the first place of one.
+    pub told: HashMap<usize, (u32, Option<(PeerId, u32)>)>,
     /// How often a window is asked for before it is known, and how often yet, by pair.
     pub unknown_for: u32,
     pub unknown: HashMap<(usize, usize), u32>,

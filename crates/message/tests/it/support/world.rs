@@ -36,6 +36,8 @@ pub struct Setup {
     pub uneven: Option<usize>,
     /// Instead of both: so many bytes beyond the least receive memory, which is not enough for all to send at a time.
     pub few: Option<usize>,
+    /// Peers of each node, the last ones, that are newcomers to it: where it has much memory they have little of it.
+    pub newcomers: u32,
     /// How often an injected message is refused that cannot leave.
     pub patience: Duration,
 }
@@ -57,6 +59,7 @@ impl Setup {
             window: None,
             uneven: None,
             few: None,
+            newcomers: 0,
             patience: Duration::ZERO,
         }
     }
@@ -114,7 +117,7 @@ impl Setup {
 
     fn flow(&self) -> Config {
         let mut config = Config::new(self.scheme, self.nodes as u32 - 1, self.slots, self.credit_slots);
-        config.piggyback = self.piggyback;
+        (config.piggyback, config.newcomers) = (self.piggyback, self.newcomers);
         // Few slots stand for few buffers, which long messages take several of.
         let each = self.slots.div_ceil(3);
         let buffers = &mut config.buffers;
@@ -131,12 +134,12 @@ impl Setup {
 
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setup { nodes, scheme, slots, credit_slots, memory, window, few, seed, .. } = self;
+        let Setup { nodes, scheme, slots, credit_slots, memory, window, few, newcomers, seed, .. } = self;
         let ride = if self.piggyback { "+piggyback" } else { "" };
         let order = if self.scheduled { "scheduled" } else { "at once" };
         write!(
             f,
-            "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {window:?} window, {few:?} few, {memory:?} memory, {order}, \
+            "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {window:?} window, {few:?} few, {newcomers} newcomers, {memory:?} memory, {order}, \
              seed {seed}"
         )
     }

@@ -296,11 +296,18 @@ impl Link for MemoryLink {
             *left -= 1;
             return Some(0);
         }
-        network.told.get(&pair.1).copied()
+        let (told, newcomers) = network.told.get(&pair.1).copied()?;
+        let place = peer_of(pair.1, self.me, self.nodes);
+        Some(newcomers.filter(|(first, _)| place >= *first).map_or(told, |(_, told)| told))
     }
 
     fn tell_window(&mut self, told: u32) {
-        self.network.borrow_mut().told.insert(self.me, told);
+        self.network.borrow_mut().told.insert(self.me, (told, None));
+    }
+
+    fn tell_newcomers(&mut self, first: PeerId, told: u32) {
+        let mut network = self.network.borrow_mut();
+        network.told.get_mut(&self.me).expect("the window of others is told before").1 = Some((first, told));
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {

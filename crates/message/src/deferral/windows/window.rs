@@ -1,0 +1,61 @@
+//! The window of one sender, as its receiver keeps it.
+
+use crate::envelope::Number;
+use tidegate_flow::{Initial, PeerId};
+
+/// The sends of one peer whose envelopes the receiver has dropped.
+#[derive(Debug)]
+pub(super) struct Dropped {
+    pub(super) count: u64,
+    /// The latest receive that was compared with all of them.
+    pub(super) asked: Number,
+    /// The receive whose query is open.
+    pub(super) open: Option<Number>,
+}
+
+/// The window of one sender.
+#[derive(Debug)]
+pub(super) struct Window {
+    /// Bytes of it.
+    pub(super) bytes: u32,
+    /// Of these, what it has at least: a base window, or nothing, of a sender that has no session.
+    pub(super) base: u32,
+    /// Of these, bytes that its unmatched messages take.
+    pub(super) stored: u32,
+    /// Bytes that are free again, which the sender has not been told.
+    pub(super) freed: u32,
+    /// Its sends for which there was no room.
+    pub(super) dropped: Option<Box<Dropped>>,
+}
+
+impl Window {
+    /// Room goes back to the sender by so much at a time, in bytes.
+    #[inline(always)]
+    pub(super) fn quarter(&self) -> u32 {
+        self.base / 4
+    }
+}
+
+/// The windows that peers have from the start, in bytes: which of two, says the number of the peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bases {
+    /// So many peers, the first, were planned for.
+    pub(super) planned: u32,
+    pub(super) of_planned: u32,
+    pub(super) of_newcomers: u32,
+}
+
+impl Bases {
+    pub(super) fn of(&self, peer: PeerId) -> u32 {
+        if peer.0 < self.planned { self.of_planned } else { self.of_newcomers }
+    }
+}
+
+impl Initial for Window {
+    type Config = Bases;
+
+    fn initial(bases: &Bases, peer: PeerId) -> Self {
+        let bytes = bases.of(peer);
+        Window { bytes, base: bytes, stored: 0, freed: 0, dropped: None }
+    }
+}
