@@ -2,6 +2,7 @@
 
 use super::bounce::{BOUNCE_BUFFER_BYTES, BufferArea};
 use super::config::{BOUNCE_BUFFERS_MOST, SEND_BUFFERS_MOST};
+use super::guard_pages::GUARD_PAGES;
 use super::index::Index;
 use super::mailbox::{Mailbox, Pointers, PoolWords, Slot, SlotPoolWords};
 use super::memory_map::{self, Mapping, PAGE_MOST, Shared};
@@ -17,7 +18,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x10");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x11");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -40,6 +41,8 @@ pub(crate) struct Header {
     /// other.
     pub cookie_address: AtomicU64,
     pub cookie: AtomicU64,
+    /// Where its guard pages are; 0: it has none.
+    pub guards: [AtomicU64; GUARD_PAGES],
     /// What the owner sets aside for unmatched messages of each sender (`Link::tell_window`); 0: it does not say.
     pub window: AtomicU64,
     /// Name of the socket by which the owner is woken, in two words; 0: there is none.

@@ -93,7 +93,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether something is to be done, at once or at some time, though nothing comes.
     fn may_have_work(&self) -> bool {
-        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
+        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left() + self.rma.in_a_row();
         let is_awaited = self.port.presence.has_departed() || !self.inbound.windows().inquiries.is_empty();
         backlog > 0 || is_awaited || self.is_timed() || self.has_sessions_to_move()
     }
@@ -128,7 +128,7 @@ impl<L: Link> Endpoint<L> {
     #[inline(never)]
     fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
-        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
+        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left() + self.rma.in_a_row();
         let worked = backlog > 0 && self.progress_backlog();
         self.end_losses();
         let happened = self.handle_events();
@@ -157,12 +157,14 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn progress_backlog(&mut self) -> bool {
+        // First, so that what cannot be reached directly leaves in this call.
+        let carried = self.rma.end_row(&mut self.port, self.sends.rooms());
         let before = self.port.egress.waiting() + self.pulls.waiting() + self.pieces_left();
         self.retry_full();
         let streamed = self.send_pieces();
         let pulled = self.pulls.continue_pulls(&mut self.port, &mut self.inbound);
         let after = self.port.egress.waiting() + self.pulls.waiting() + self.pieces_left();
-        streamed || pulled || before != after
+        carried || streamed || pulled || before != after
     }
 
     #[cold]
@@ -252,6 +254,7 @@ impl<L: Link> Endpoint<L> {
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.port.now;
         if self.pulls.waiting() > 0
+            || self.rma.has_batch()
             || self.sends.streams_can_move(&self.port)
             || self.rma.reads_can_move(&self.port)
             || self.rma.requests_can_move(&self.port, self.sends.show_rooms())

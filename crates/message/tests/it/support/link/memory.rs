@@ -30,3 +30,13 @@ impl Memory {
         Memory::Carried,
     ];
 }
+
+/// The node that `me` calls `peer`. Everybody's table starts after himself, so no two nodes name a third one alike.
+pub fn node_of(me: usize, peer: PeerId, nodes: usize) -> usize {
+    (me + 1 + peer.0 as usize) % nodes
+}
+
+/// What `me` calls `node`.
+pub fn peer_of(me: usize, node: usize, nodes: usize) -> PeerId {
+    PeerId(((node + nodes - me - 1) % nodes) as u32)
+}
