@@ -215,6 +215,7 @@ fn what_waits_cannot_be_cancelled_one_by_one_and_ends_with_the_next_progress() {
     handles.into_iter().for_each(|handle| assert_eq!(world.success(handle).length, 2));
 }
 
+/// fi_tidegate(7): "Short reads and writes that wait to go together are carried out first."
 #[test]
 fn an_endpoint_that_closes_writes_first_what_waits() {
     let mut world = Setup::new(2).build();

@@ -1,4 +1,6 @@
-//! [`Memory`]: the kinds of ways that long messages have in the test network.
+//! [`Memory`]: the kinds of ways that long messages have in the test network, and what its nodes call each other.
+
+use tidegate_message::PeerId;
 
 /// How far an endpoint reaches into its peers' memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
