@@ -12,6 +12,7 @@
 //!   remote operations, and none to messages, which go past them.)
 //! - The next call of progress sends them off, so waiting for one takes no longer than that; the thread that goes on
 //!   for an application which does not call goes on with these as well.
+//! - Of what is injected a copy waits. What brings completion data goes at once: its target may wait for that.
 //! - Each piece ends alone: if one cannot be reached it goes by message, or fails there, and the others do not notice.
 
 use crate::collections::slab::Key;

@@ -84,15 +84,15 @@ impl<L: Link> Rma<L> {
         if may_be_direct {
             direct = self.direct_memory(port, peer, target, bytes, Access::Write);
         }
-        // The target of completion data may wait for it though we do not call again.
+        // The target of completion data may wait for it though we do not call again. Of what is injected a copy waits.
         if let Some((there, granted)) = direct
-            && !*inject
             && write.data.is_none()
             && self.may_wait(port, peer, bytes)
         {
             let is_told_direct = granted == Access::ToldWrite;
             let part = BatchedPart { operation: key, target, offset, is_last: false, is_told, is_told_direct };
-            let piece = BatchPiece::new(there, buffer.slice(offset, bytes));
+            let here = buffer.slice(offset, bytes);
+            let piece = BatchPiece::new(there, if *inject { here.copied() } else { here });
             return self.let_wait(port, rooms, (peer, Access::Write), piece, part);
         }
         self.send_batch(port, rooms);

@@ -1,7 +1,7 @@
 //! Short direct reads and writes in a row go together.
 
 use crate::support::{Handle, Memory, Setup, World, pattern};
-use tidegate_message::{Access, AtomicOp, AtomicType, Context, Counter, Failure, TryAgain, WriteRequest};
+use tidegate_message::{Access, AtomicOp, AtomicType, Buffer, Context, Counter, Failure, TryAgain, WriteRequest};
 
 const BOTH: [Access; 2] = [Access::Read, Access::Write];
 /// Accesses of a row that go at once, and pieces that wait at most.
@@ -110,15 +110,21 @@ fn long_ones_and_those_of_another_kind_send_off_what_waits() {
 }
 
 #[test]
-fn an_injected_write_leaves_its_buffer_at_once_and_comes_behind_those_that_wait() {
-    let mut world = Setup::new(2).build();
-    let region = world.register(1, 9, &[0; BYTES], &BOTH);
-    writes(&mut world, 10);
-    let (to, buffer) = (vec![(world.place(0, 1, 9, 36), 2)], world.buffer(0, &[9; 2]));
-    let request = WriteRequest { to, buffer, data: None, context: Context(0), inject: true, report: false };
-    assert_eq!(world.endpoint(0).write(request), Ok::<_, TryAgain>(()));
-    assert_eq!((region.bytes()[..36].to_vec(), &region.bytes()[36..38]), (written(10)[..36].to_vec(), &[9; 2][..]));
-    world.settle();
+fn an_injected_write_waits_in_memory_of_its_own() {
+    for hole in [0..0, 36..38] {
+        let mut world = Setup::new(2).build();
+        let region = world.register(1, 9, &[0; BYTES], &BOTH);
+        world.network().hole = hole;
+        writes(&mut world, 10);
+        let (to, mut buffer) = (vec![(world.place(0, 1, 9, 36), 2)], world.buffer(0, &[9; 2]));
+        let (buffer_of_write, context) = (buffer.clone(), Context(0));
+        let request = WriteRequest { to, buffer: buffer_of_write, data: None, context, inject: true, report: false };
+        assert_eq!(world.endpoint(0).write(request), Ok::<_, TryAgain>(()));
+        assert_eq!(region.bytes(), written(AT_ONCE), "{world}");
+        buffer.write(0, &[1; 2]);
+        world.settle();
+        assert_eq!((&region.bytes()[..36], &region.bytes()[36..38]), (&written(10)[..36], &[9; 2][..]), "{world}");
+    }
 }
 
 #[test]
