@@ -8,7 +8,7 @@
 //!   sees a few long pieces. Each call begins with the cookie, as all reads do (see `bulk`).
 //! - **Writes.** Between the pieces nothing may be written. So each is a place of its own, unless it follows right
 //!   behind the one before; but all are written in one call of `process_vm_writev`, behind the peer's guard pages (see
-//!   `guard_pages`). Where that cannot be, each piece is written alone, through `/proc/<pid>/mem`.
+//!   `guard_pages`). Where that cannot be, or there are one or two, each is written alone, through `/proc/<pid>/mem`.
 //!
 //! A call ends at the first place that is not there. The pieces before are done; the one that is not there is found
 //! out, if need be by a call in which nothing is joined, and is left to another way; and the rest is tried again.
@@ -25,6 +25,9 @@ use tidegate_message::{BatchPiece, Buffer, Span, TransferStatus};
 const GAP: u64 = 1024;
 /// Bytes that are read in one call, unless one piece has more.
 const GATHERED_BYTES: usize = 64 << 10;
+
+/// Pieces that are written in one call. For fewer the guard pages take longer than a call for each.
+const TOGETHER_LEAST: usize = 3;
 
 /// Pieces of a region that are read as one.
 #[derive(Debug)]
@@ -188,11 +191,12 @@ impl PieceCopier {
         pieces: &mut [BatchPiece<IoBuffer>],
     ) -> Result<usize, TransferError> {
         let (mut next, mut faults) = (0, 0);
+        let wanted = pieces.iter().filter(|piece| piece.status == TransferStatus::Pending).count();
         while next < pieces.len() {
             // Where there are no guard pages any more each piece goes alone.
             let (planned, undone) = match memory.guards() {
-                Some(guards) => self.write_together(memory, guards, pieces, next),
-                None => (next + 1, Some(next)),
+                Some(guards) if wanted >= TOGETHER_LEAST => self.write_together(memory, guards, pieces, next),
+                _ => (next + 1, Some(next)),
             };
             let Some(piece) = undone else {
                 next = planned;

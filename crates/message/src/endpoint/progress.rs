@@ -127,8 +127,10 @@ impl<L: Link> Endpoint<L> {
     /// Everything that is done without a packet.
     #[inline(never)]
     fn work(&mut self) -> bool {
+        // First, so that what cannot be reached directly leaves in this call.
+        let carried = self.rma.in_a_row() > 0 && self.rma.end_row(&mut self.port, self.sends.rooms());
         // One test for everything that is rarely there.
-        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left() + self.rma.in_a_row();
+        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
         let worked = backlog > 0 && self.progress_backlog();
         self.end_losses();
         let happened = self.handle_events();
@@ -141,7 +143,7 @@ impl<L: Link> Endpoint<L> {
             moved = self.leave_all() | self.serve_askers();
         }
         self.end_losses();
-        worked | happened | moved
+        carried | worked | happened | moved
     }
 
     /// Handles the events of the link. Returns whether there were any.
@@ -157,14 +159,12 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn progress_backlog(&mut self) -> bool {
-        // First, so that what cannot be reached directly leaves in this call.
-        let carried = self.rma.end_row(&mut self.port, self.sends.rooms());
         let before = self.port.egress.waiting() + self.pulls.waiting() + self.pieces_left();
         self.retry_full();
         let streamed = self.send_pieces();
         let pulled = self.pulls.continue_pulls(&mut self.port, &mut self.inbound);
         let after = self.port.egress.waiting() + self.pulls.waiting() + self.pieces_left();
-        carried || streamed || pulled || before != after
+        streamed || pulled || before != after
     }
 
     #[cold]

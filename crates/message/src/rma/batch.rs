@@ -125,7 +125,8 @@ impl<B: Buffer> Batch<B> {
     /// Takes back the lists of a batch that has been carried out, empty, for the next one.
     pub(super) fn give_back(&mut self, done: Batched<B>) {
         if !self.has_any() {
-            self.waiting = done;
+            // An endpoint that had a batch is like one that had none: explorers take the two for one.
+            self.waiting = Batched { peer: PeerId(0), access: Access::Read, ..done };
         }
     }
 

@@ -42,6 +42,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// A call of progress: carries out what waits, and the next access goes at once. Returns whether anything waited.
+    #[inline]
     pub(crate) fn end_row(&mut self, port: &mut Port<L>, rooms: &mut Rooms) -> bool {
         let waiting = self.batch.len();
         self.send_batch(port, rooms);
