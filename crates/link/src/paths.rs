@@ -15,8 +15,8 @@ use routes::Routes;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, Bounce, BounceBuffers, Capabilities, Closing, Counters, Departure, Fill, Link, LinkEvent, Medium,
-    PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
+    Access, Arrival, BatchPiece, Bounce, BounceBuffers, Capabilities, Closing, Counters, Departure, Fill, Link,
+    LinkEvent, Medium, PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use routes::Path;
@@ -250,6 +250,14 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> PeerMemory for Paths<A, B> {
     ) -> TransferStatus {
         let nobody = TransferStatus::Unreachable;
         by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
+    }
+
+    fn read_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<Self::Buffer>]) {
+        by_path!(self, peer, link, peer => link.read_pieces(peer, pieces), else ())
+    }
+
+    fn write_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<Self::Buffer>]) {
+        by_path!(self, peer, link, peer => link.write_pieces(peer, pieces), else ())
     }
 
     fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {

@@ -13,7 +13,8 @@
 //! is that peer's memory if the cookie is right, and counts for nothing if it is not. For a write that would be too
 //! late. It goes through a descriptor of `/proc/<pid>/mem`, which belongs to an address space, not to a process id; it
 //! is opened at the first write and kept once the cookie has been read through it. When the peer ends or executes
-//! another program, a write through it moves nothing.
+//! another program, a write through it moves nothing. (Several short pieces are written by process id, behind pages
+//! that no other address space has: `guard_pages`.)
 //!
 //! **Memory that only its own process reaches.** The system copies nothing out of some memory, although its process may
 //! use it (`memfd_secret`, mappings of devices), and says what it says of memory that is not there. So where the fault
@@ -26,6 +27,8 @@
 //! then on all of this peer's.
 
 use super::faults::Faults;
+use super::guard_pages::GUARD_PAGES;
+use super::iovecs::{PIECES, advance, consume, fill, pieces_within};
 use super::lock_file::has_descriptors_to_spare;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -33,9 +36,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use tidegate_message::Span;
 
-/// Pieces per system call (`IOV_MAX`).
-const PIECES: usize = 1024;
-const COOKIE_BYTES: usize = size_of::<u64>();
+pub(super) const COOKIE_BYTES: usize = size_of::<u64>();
 
 /// Permits what Yama's middle setting would forbid. Harmless where there is no Yama.
 pub(crate) fn permit() {
@@ -77,6 +78,8 @@ pub(crate) struct ProbedMemory {
     cookie: Span,
     number: u64,
     writes: Writes,
+    /// Its guard pages, as long as writes may go behind them.
+    guards: Option<[u64; GUARD_PAGES]>,
     faults: Faults,
 }
 
@@ -96,7 +99,8 @@ impl ProbedMemory {
     /// what would help.
     pub fn probe(pid: u32, cookie_address: u64, number: u64) -> Result<ProbedMemory, String> {
         let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
-        let memory = ProbedMemory { pid, cookie, number, writes: Writes::Untried, faults: Faults::default() };
+        let (writes, faults) = (Writes::Untried, Faults::default());
+        let memory = ProbedMemory { pid, cookie, number, writes, guards: None, faults };
         // SAFETY: nothing is copied to memory of ours but the cookie.
         match unsafe { Copier::default().read(&memory, [].into_iter(), [].into_iter()) } {
             Ok(()) => Ok(memory),
@@ -115,6 +119,31 @@ impl ProbedMemory {
     /// The process, for people.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// The same, of which it is said that it has guard pages here; 0: none.
+    pub fn guarded(self, guards: [u64; GUARD_PAGES]) -> ProbedMemory {
+        ProbedMemory { guards: (!guards.contains(&0)).then_some(guards), ..self }
+    }
+
+    /// Where its guard pages are, if writes may go behind them.
+    pub(super) fn guards(&self) -> Option<[u64; GUARD_PAGES]> {
+        self.guards
+    }
+
+    /// Writes cannot go behind guard pages.
+    pub(super) fn give_up_guards(&mut self) {
+        self.guards = None;
+    }
+
+    /// Where its cookie is.
+    pub(super) fn cookie(&self) -> Span {
+        self.cookie
+    }
+
+    /// What is there.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Whether to try a transfer: not for a while, where transfers have faulted in this memory.
@@ -284,49 +313,22 @@ impl Copier {
     }
 }
 
-/// How many pieces, from the first on, have at most `room` bytes together, and fit a system call.
-fn pieces_within(list: &[libc::iovec], room: usize) -> usize {
-    let sums = list.iter().scan(0_usize, |sum, piece| {
-        *sum = sum.saturating_add(piece.iov_len);
-        Some(*sum)
-    });
-    sums.take(PIECES).take_while(|sum| *sum <= room).count()
-}
-
 /// What is behind the process id is not the peer's memory.
-fn stranger() -> io::Error {
+pub(super) fn stranger() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the memory is not the peer's any more")
 }
 
-fn fill(list: &mut Vec<libc::iovec>, spans: impl Iterator<Item = Span>) {
-    list.clear();
-    list.extend(
-        spans
-            .filter(|span| span.length > 0)
-            .map(|span| libc::iovec { iov_base: span.address as *mut libc::c_void, iov_len: span.length as usize }),
-    );
-}
-
-/// What is left of a list after its first entry, the cookie's, and `count` bytes of what follows: the place that was
-/// before it still comes first, for the next cookie.
-fn advance(list: &mut [libc::iovec], count: usize) -> &mut [libc::iovec] {
-    let left = consume(&mut list[1..], count).len();
-    let from = list.len() - left - 1;
-    &mut list[from..]
-}
-
-/// What is left of a list after `count` bytes.
-fn consume(mut list: &mut [libc::iovec], mut count: usize) -> &mut [libc::iovec] {
-    while let Some(first) = list.first_mut() {
-        if count < first.iov_len {
-            first.iov_base = first.iov_base.wrapping_byte_add(count);
-            first.iov_len -= count;
-            return list;
-        }
-        count -= first.iov_len;
-        list = &mut list[1..];
+#[cfg(all(test, not(loom)))]
+impl ProbedMemory {
+    /// The same with another process's id, as if that had got it since.
+    pub(super) fn with_pid(self, pid: u32) -> ProbedMemory {
+        ProbedMemory { pid, ..self }
     }
-    list
+
+    /// The same with its cookie somewhere else.
+    pub(super) fn move_cookie(&mut self, address: u64) {
+        self.cookie.address = address;
+    }
 }
 
 #[cfg(test)]

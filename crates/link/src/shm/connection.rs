@@ -185,12 +185,17 @@ impl Connection {
         mut tickets: impl Iterator<Item = u64>,
         copy: impl FnOnce(&mut ProbedMemory) -> T,
     ) -> Option<T> {
+        self.access_shown(|memory, is_shown| tickets.all(is_shown).then(|| copy(memory)))?
+    }
+
+    /// The same for a `copy` that leaves out by itself what is not shown any more, of which it is told by ticket.
+    pub fn access_shown<T>(&mut self, copy: impl FnOnce(&mut ProbedMemory, &dyn Fn(u64) -> bool) -> T) -> Option<T> {
         let memory = self.memory.as_mut()?;
         // SAFETY: used in this function only, while the segment lives.
         let table = unsafe { self.segment.table() };
         let _access = accesses::Access::begin(table.accessing(self.place));
         let is_shown = |ticket| ticket == 0 || self.segment.holds_region(ticket);
-        (!self.segment.has_closed() && tickets.all(is_shown)).then(|| copy(memory))
+        (!self.segment.has_closed()).then(|| copy(memory, &is_shown))
     }
 }
 
@@ -240,5 +245,6 @@ fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<
     }
     let header = segment.header();
     let [address, number] = [&header.cookie_address, &header.cookie].map(|word| word.load(Ordering::Relaxed));
-    ProbedMemory::probe(peer.pid, address, number)
+    let guards = [0, 1].map(|at: usize| header.guards[at].load(Ordering::Relaxed));
+    Ok(ProbedMemory::probe(peer.pid, address, number)?.guarded(guards))
 }

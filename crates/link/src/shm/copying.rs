@@ -2,14 +2,17 @@
 
 use super::bounce::BOUNCE_BUFFER_BYTES;
 use super::bulk::{ProbedMemory, TransferError};
+use super::connection::Connection;
 use super::state::ShmLink;
 use crate::clock;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
+use std::io;
 use std::time::Duration;
 use tidegate_flow::PeerId;
 use tidegate_message::{
-    Access, Bounce, BounceBuffers, Buffer, Capabilities, PeerMemory, RemoteMemory, TransferId, TransferStatus,
+    Access, BatchPiece, Bounce, BounceBuffers, Buffer, Capabilities, PeerMemory, RemoteMemory, TransferId,
+    TransferStatus,
 };
 
 /// Which way bulk data goes.
@@ -84,18 +87,62 @@ impl ShmLink {
                 TransferStatus::Unreachable
             }
             Err(TransferError::Unreachable(error)) => {
-                // Memory that cannot be written to may be readable all the same: then only writes go another way.
-                if direction == Direction::Read || memory.is_writable() {
-                    connection.give_up_memory();
-                    log::line(Level::Info, || {
-                        format!(
-                            "the memory of pid {pid} cannot be reached any more, its bulk data goes another way: {error}"
-                        )
-                    });
-                }
+                give_up(direction, connection, &error);
                 TransferStatus::Unreachable
             }
         }
+    }
+
+    /// Copies each of these pieces of a peer's memory alone, in as few system calls as there can be.
+    fn transfer_pieces(&mut self, direction: Direction, peer: PeerId, pieces: &mut [BatchPiece<IoBuffer>]) {
+        pieces.iter_mut().for_each(|piece| piece.status = TransferStatus::Unreachable);
+        let connection = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.connection.as_mut());
+        let Some(connection) = connection else { return };
+        if connection.memory().is_none_or(|memory| !memory.may_try()) {
+            return;
+        }
+        let (copier, piece_copier) = (&mut self.copier, &mut self.piece_copier);
+        let copied = connection.access_shown(|memory, is_shown| {
+            for BatchPiece { there, here, status } in &mut *pieces {
+                *status = match is_shown(there.key) {
+                    _ if there.span.length != here.len() as u64 => TransferStatus::Failed,
+                    true => TransferStatus::Pending,
+                    false => TransferStatus::Unreachable,
+                };
+            }
+            match direction {
+                Direction::Read => piece_copier.read(memory, pieces),
+                Direction::Write => piece_copier.write(memory, copier, pieces),
+            }
+        });
+        let left = pieces.iter_mut().filter(|piece| piece.status == TransferStatus::Pending);
+        left.for_each(|piece| piece.status = TransferStatus::Unreachable);
+        match copied {
+            Some(Ok(0)) => connection.memory().into_iter().for_each(|memory| memory.note_success()),
+            Some(Ok(faults)) => {
+                connection.memory().into_iter().for_each(|memory| memory.note_fault());
+                log::line(Level::Info, || {
+                    format!("{faults} of {} pieces go another way: the system does not reach the memory", pieces.len())
+                });
+            }
+            Some(Err(
+                TransferError::Unreachable(error) | TransferError::Fault(error) | TransferError::PeerFault(error),
+            )) => give_up(direction, connection, &error),
+            None => {}
+        }
+    }
+}
+
+/// The memory of a peer cannot be reached any more.
+fn give_up(direction: Direction, connection: &mut Connection, error: &io::Error) {
+    let Some(memory) = connection.memory() else { return };
+    let pid = memory.pid();
+    // Memory that cannot be written to may be readable all the same: then only writes go another way.
+    if direction == Direction::Read || memory.is_writable() {
+        connection.give_up_memory();
+        log::line(Level::Info, || {
+            format!("the memory of pid {pid} cannot be reached any more, its bulk data goes another way: {error}")
+        });
     }
 }
 
@@ -133,6 +180,14 @@ impl PeerMemory for ShmLink {
         offset: usize,
     ) -> TransferStatus {
         self.transfer(Direction::Write, peer, to, from, offset)
+    }
+
+    fn read_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<IoBuffer>]) {
+        self.transfer_pieces(Direction::Read, peer, pieces);
+    }
+
+    fn write_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<IoBuffer>]) {
+        self.transfer_pieces(Direction::Write, peer, pieces);
     }
 
     fn time_reading(&self) -> Duration {

@@ -9,6 +9,7 @@ use super::filling::Filling;
 use super::layout;
 use super::life::Here;
 use super::mailbox::{PATIENCE, Pool, SlotPool};
+use super::pieces::PieceCopier;
 use super::posting::{pool_of, reader_of};
 use super::reclaiming::{Effort, clear_away};
 use super::segment::OwnSegment;
@@ -127,6 +128,7 @@ impl ShmLink {
             filling: Filling::default(),
             send_buffers: SendBuffers::new(send_buffers),
             copier: bulk::Copier::default(),
+            piece_copier: PieceCopier::default(),
             time_reading: Duration::ZERO,
             time_draining: Duration::ZERO,
             bulk: BulkState::Undecided,

@@ -2,6 +2,7 @@
 
 use super::bounce::{BOUNCE_BUFFER_BYTES, BufferArea};
 use super::config::{BOUNCE_BUFFERS_MOST, SEND_BUFFERS_MOST};
+use super::guard_pages::GUARD_PAGES;
 use super::index::Index;
 use super::mailbox::{Mailbox, Pointers, PoolWords, Slot, SlotPoolWords};
 use super::memory_map::{self, Mapping, PAGE_MOST, Shared};
@@ -40,6 +41,8 @@ pub(crate) struct Header {
     /// other.
     pub cookie_address: AtomicU64,
     pub cookie: AtomicU64,
+    /// Where its guard pages are; 0: it has none.
+    pub guards: [AtomicU64; GUARD_PAGES],
     /// What the owner sets aside for unmatched messages of each sender (`Link::tell_window`); 0: it does not say.
     pub window: AtomicU64,
     /// The same for newcomers, and the first place of one, plus one (`Link::tell_newcomers`); 0: no difference.

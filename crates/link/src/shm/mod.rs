@@ -3,8 +3,9 @@
 //! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s, its `index`, and a `mailbox`, which
 //! peers write to, and a list of published `region`s and `bounce` buffers for bulk data, which they only read. A
 //! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
-//! table. `bulk` data goes from memory to memory (`copying`). `posting` is what the owner does with posted buffers,
-//! which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an endpoint
+//! table. `bulk` data goes from memory to memory (`copying`), short `pieces` of it together, in lists of `iovecs`,
+//! writes behind `guard_pages`. `posting` is what the owner does with posted buffers, which writers take as `mailbox`
+//! says. A `service` is a name that leads to an endpoint. `state` says what an endpoint
 //! is made of, `config` what it needs to know, `connecting` how peers are found and reached, `connect_retry` what makes
 //! that wait, `endpoint` what messages see of all that, `observed` what others see of it. `vacant` finds out who has
 //! come, `liveness` who closes or dies and what is left behind, which `reclaiming` clears away; `life` says who lives,
@@ -28,8 +29,10 @@ mod error;
 mod faults;
 mod filling;
 mod fork;
+mod guard_pages;
 mod idling;
 mod index;
+mod iovecs;
 mod layout;
 mod life;
 mod liveness;
@@ -40,6 +43,7 @@ pub(crate) mod memory_map;
 mod observed;
 mod peer;
 mod peer_segment;
+mod pieces;
 mod posting;
 mod reclaiming;
 mod region;

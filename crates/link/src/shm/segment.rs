@@ -10,6 +10,7 @@ use super::bounce::{BOUNCE_BUFFER_BYTES, BufferArea};
 use super::config::NAMES;
 use super::cookie::Cookie;
 use super::error::{LinkError, Shortage};
+use super::guard_pages::{GUARD_PAGES, GuardPages};
 use super::layout::{Header, Layout, MAGIC, Signals, View};
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
@@ -45,6 +46,8 @@ pub(crate) struct OwnSegment {
     secret: Secret,
     /// In our own memory, for peers to try to read.
     cookie: Cookie,
+    /// For peers to write to before anything else, where the system has given them to us.
+    guards: Option<GuardPages>,
 }
 
 impl OwnSegment {
@@ -83,7 +86,8 @@ impl OwnSegment {
         let shown = Mapping::new(&mapped, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
         let shared = Mapping::new(&mapped, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
         let cookie = Cookie::new(random()).map_err(cannot_map)?;
-        let segment = OwnSegment { view: View { shown, shared, layout }, file, path, address, secret, cookie };
+        let guards = GuardPages::new();
+        let segment = OwnSegment { view: View { shown, shared, layout }, file, path, address, secret, cookie, guards };
         segment.describe(wakes, Settings::of(flow));
         Ok(segment)
     }
@@ -99,6 +103,8 @@ impl OwnSegment {
         set(&header.settings, settings.to_word());
         set(&header.cookie_address, self.cookie.address());
         set(&header.cookie, self.cookie.value());
+        let guards = self.guards.as_ref().map_or([0; GUARD_PAGES], GuardPages::addresses);
+        header.guards.iter().zip(guards).for_each(|(word, address)| set(word, address));
         header.magic.store(MAGIC, Ordering::Release);
     }
 

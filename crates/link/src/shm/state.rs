@@ -11,6 +11,7 @@ use super::filling::Filling;
 use super::life::Here;
 use super::mailbox::{Hole, Pool, Reader};
 use super::peer::{State, Table};
+use super::pieces::PieceCopier;
 use super::region::Regions;
 use super::segment::OwnSegment;
 use super::send_buffers::{InUse, SendBuffers};
@@ -205,6 +206,7 @@ pub struct ShmLink {
     pub(super) filling: Filling,
     pub(super) send_buffers: SendBuffers,
     pub(super) copier: bulk::Copier,
+    pub(super) piece_copier: PieceCopier,
     pub(super) time_reading: Duration,
     pub(super) time_draining: Duration,
     pub(super) bulk: BulkState,

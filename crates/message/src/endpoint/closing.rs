@@ -39,6 +39,9 @@ impl<L: Link> Endpoint<L> {
     /// [`abandon_unsent`](Self::abandon_unsent) if that took too long.
     pub fn begin_closing(&mut self) {
         self.port.egress.attention.raise();
+        // What waited for others to be written with them would have been written.
+        self.rma.send_batch(&mut self.port, self.sends.rooms());
+        self.end_losses();
         self.port.presence.begin_closing();
         self.port.link.tell_closing();
     }

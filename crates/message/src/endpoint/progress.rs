@@ -93,7 +93,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether something is to be done, at once or at some time, though nothing comes.
     fn may_have_work(&self) -> bool {
-        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
+        let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left() + self.rma.in_a_row();
         let is_awaited = self.port.presence.has_departed() || !self.inbound.windows().inquiries.is_empty();
         backlog > 0 || is_awaited || self.is_timed() || self.has_sessions_to_move()
     }
@@ -127,6 +127,8 @@ impl<L: Link> Endpoint<L> {
     /// Everything that is done without a packet.
     #[inline(never)]
     fn work(&mut self) -> bool {
+        // First, so that what cannot be reached directly leaves in this call.
+        let carried = self.rma.in_a_row() > 0 && self.rma.end_row(&mut self.port, self.sends.rooms());
         // One test for everything that is rarely there.
         let backlog = self.port.egress.to_retry() + self.pulls.waiting() + self.pieces_left();
         let worked = backlog > 0 && self.progress_backlog();
@@ -141,7 +143,7 @@ impl<L: Link> Endpoint<L> {
             moved = self.leave_all() | self.serve_askers();
         }
         self.end_losses();
-        worked | happened | moved
+        carried | worked | happened | moved
     }
 
     /// Handles the events of the link. Returns whether there were any.
@@ -252,6 +254,7 @@ impl<L: Link> Endpoint<L> {
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.port.now;
         if self.pulls.waiting() > 0
+            || self.rma.has_batch()
             || self.sends.streams_can_move(&self.port)
             || self.rma.reads_can_move(&self.port)
             || self.rma.requests_can_move(&self.port, self.sends.show_rooms())

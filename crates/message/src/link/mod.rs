@@ -29,7 +29,7 @@ pub(crate) use buffer::copy;
 pub use buffer::{Buffer, Medium, Span};
 pub use carry::Carry;
 pub use closing::Closing;
-pub use peer_memory::{Capabilities, PeerMemory, RemoteMemory, TransferId, TransferStatus};
+pub use peer_memory::{BatchPiece, Capabilities, PeerMemory, RemoteMemory, TransferId, TransferStatus};
 pub use peer_names::PeerNames;
 pub use sender_writes::SenderWrites;
 

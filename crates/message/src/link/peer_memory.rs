@@ -36,6 +36,24 @@ pub enum TransferStatus {
     Unreachable,
 }
 
+/// A piece of a peer's memory that is copied together with others, to or from a piece of ours.
+#[derive(Debug)]
+pub struct BatchPiece<B> {
+    /// Where it lies at the peer.
+    pub there: RemoteMemory,
+    /// Ours, of the same length.
+    pub here: B,
+    /// How it went, after [`PeerMemory::read_pieces`] or [`PeerMemory::write_pieces`].
+    pub status: TransferStatus,
+}
+
+impl<B> BatchPiece<B> {
+    /// A piece that is not copied yet.
+    pub fn new(there: RemoteMemory, here: B) -> Self {
+        BatchPiece { there, here, status: TransferStatus::Unreachable }
+    }
+}
+
 /// What a link can do with one peer. By default nothing but packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -91,6 +109,22 @@ pub trait PeerMemory: Medium {
         _offset: usize,
     ) -> TransferStatus {
         TransferStatus::Unreachable
+    }
+
+    /// Copies each of these pieces of the peer's memory to ours, and says of each how it went: like as many calls of
+    /// [`read_peer`](Self::read_peer), for which the link may find a quicker way. Only for a peer whose
+    /// [`Capabilities::is_synchronous`].
+    fn read_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<Self::Buffer>]) {
+        for BatchPiece { there, here, status } in pieces {
+            *status = self.read_peer(TransferId(u32::MAX), peer, &[*there], here, 0);
+        }
+    }
+
+    /// The same from our memory to the peer's, like as many calls of [`write_peer`](Self::write_peer), in order.
+    fn write_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<Self::Buffer>]) {
+        for BatchPiece { there, here, status } in pieces {
+            *status = self.write_peer(TransferId(u32::MAX), peer, &[*there], here, 0);
+        }
     }
 
     /// Stops a transfer with `peer` that is pending. `true`: from now on it touches no memory of ours, and no event

@@ -58,6 +58,7 @@ impl<L: Link> Rma<L> {
     pub(crate) fn start_atomic(&mut self, port: &mut Port<L>, rooms: &mut Rooms, atomic: AtomicRequest<L::Buffer>) {
         port.count(Counter::AtomicOperations, 1);
         let Some(&(first, _)) = atomic.to.first() else { return };
+        self.send_batch(port, rooms);
         let (destination, compare) = match atomic.kind {
             AtomicKind::Update => (None, None),
             AtomicKind::Fetch { result } => (Some(result), None),

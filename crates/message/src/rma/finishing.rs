@@ -42,7 +42,7 @@ impl<L: Link> Rma<L> {
     }
 
     /// All parts of an operation are answered.
-    fn end_operation(&mut self, port: &mut Port<L>, key: Key) {
+    pub(super) fn end_operation(&mut self, port: &mut Port<L>, key: Key) {
         let Some(operation) = self.operations.end(key) else { return };
         let lost = match operation.to {
             Target::Peer(peer) => {
@@ -79,6 +79,7 @@ impl<L: Link> Rma<L> {
     /// success.
     fn give_up_operation(&mut self, port: &mut Port<L>, key: Key, failure: Failure) -> Option<bool> {
         let RemoteOperation { to, context, operation, length, report, .. } = self.operations.end(key)?;
+        self.batch.forget(key);
         let ending = Ending::Operation(Completion::remote(context, operation, length, Err(failure)));
         let ending = match to {
             Target::Peer(peer) => {

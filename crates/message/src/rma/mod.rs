@@ -1,20 +1,23 @@
 //! RMA reads and writes, and atomics.
 //!
 //! Reads and writes go straight to the target's memory, without its help, where the link finds the region and reaches
-//! it, unless they are fenced, or injected over a link that goes on copying after the call. All others, and every
-//! atomic, go by message: a write is cut into pieces with an address each, a read is
-//! answered by a stream of pieces; each piece of a write, and each read when its data is through, is answered by a
-//! `Reply`. How many may be unanswered is bounded ([`request`]). An operation is complete when all of its parts have
-//! been answered: then its data is in place (delivery complete).
+//! it, unless they are fenced, or injected over a link that goes on copying after the call; short ones in a row go
+//! together ([`batch`]). All others, and every atomic, go by message: a write is cut into pieces with an address each,
+//! a read is answered by a stream of pieces; each piece of a write, and each read when its data is through, is answered
+//! by a `Reply`. How many may be unanswered is bounded ([`request`]). An operation is complete when all of its parts
+//! have been answered: then its data is in place (delivery complete).
 //!
 //! The accesses of peers that a target counts are in `counting`, and how it hears of them in `telling`.
 //!
-//! `request`, `operation`, `region`, `counting` and `apply` are its parts; each other file says what follows in one of
-//! them from what has happened in another. A write by message is started in `remote` and requested in `requesting`; at
-//! the target it is done in `remote` and answered in `requesting`; `finishing` ends it.
+//! `request`, `operation`, `region`, `counting`, `batch` and `apply` are its parts; each other file says what follows
+//! in one of them from what has happened in another. A write by message is started in `remote` and requested in
+//! `requesting`; at the target it is done in `remote` and answered in `requesting`; `finishing` ends it. `batching`
+//! says what waits in `batch`, and carries it out.
 
 mod apply;
 mod atomics;
+mod batch;
+mod batching;
 mod counting;
 mod finishing;
 mod operation;
@@ -28,6 +31,7 @@ use crate::collections::slab::Key;
 use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::operation::Target;
+use batch::Batch;
 use counting::Counting;
 use operation::Operations;
 use region::Regions;
@@ -43,6 +47,7 @@ pub(crate) struct Rma<L: Link> {
     regions: Regions<L::Buffer>,
     requests: Requests<L::Buffer>,
     counting: Counting,
+    batch: Batch<L::Buffer>,
 }
 
 impl<L: Link> Rma<L> {
@@ -56,7 +61,7 @@ impl<L: Link> Rma<L> {
 
     pub(crate) fn new(peers: u32) -> Self {
         let (operations, regions, requests) = (Operations::new(), Regions::new(), Requests::new(peers));
-        Rma { operations, regions, requests, counting: Counting::default() }
+        Rma { operations, regions, requests, counting: Counting::default(), batch: Batch::new() }
     }
 
     /// How many operations of ours are not over.

@@ -40,6 +40,16 @@ pub(crate) struct RemoteOperation<B> {
     pub(crate) regions: Regions,
 }
 
+/// Where a part of an operation lies: at its target, and in its buffer.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) target: RemoteTarget,
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    /// Of a read: whether it is the last part.
+    pub(super) is_last: bool,
+}
+
 /// The regions of an operation's places, each once. Mostly there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
@@ -153,6 +163,13 @@ impl<B: Buffer> Operations<B> {
             operation.transfers -= 1;
         }
         self.end_part(key, status)
+    }
+
+    /// A part that was to be a transfer goes by message.
+    pub(crate) fn turn_transfer(&mut self, key: Key) {
+        if let Some(operation) = self.0.get_mut(key) {
+            operation.transfers -= 1;
+        }
     }
 
     /// Records how a part went, without ending it. The first that went wrong counts.

@@ -1,7 +1,8 @@
 //! RMA reads and writes: what is submitted, what peers request, and how it ends.
 
 use super::Rma;
-use super::operation::{Regions, RemoteOperation};
+use super::batch::BatchedPart;
+use super::operation::{Place, Regions, RemoteOperation};
 use super::request::{UnfinishedRead, WriteRest};
 use crate::account::answer_cost;
 use crate::assembly::write_clipped;
@@ -9,23 +10,13 @@ use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
 use crate::deferral::Rooms;
-use crate::egress::{Body, Outgoing};
-use crate::link::{Buffer, Link, RemoteMemory, TransferId, TransferStatus, copy};
+use crate::egress::Body;
+use crate::link::{BatchPiece, Buffer, Link, RemoteMemory, TransferId, TransferStatus, copy};
 use crate::malformed::{Handled, Malformed};
 use crate::operation::{Access, ReadRequest, RemoteTarget, Target, WriteRequest};
 use crate::port::{Port, TransferOwner};
 use crate::wire::{Read, Reply, Status, Write};
 use tidegate_flow::PeerId;
-
-/// Where a part of an operation lies: at its target, and in its buffer.
-#[derive(Clone, Copy)]
-struct Place {
-    target: RemoteTarget,
-    offset: usize,
-    bytes: usize,
-    /// Of a read: whether it is the last part.
-    is_last: bool,
-}
 
 impl<L: Link> Rma<L> {
     /// Lets peers address `buffer` by `key`. A second registration replaces the first.
@@ -85,9 +76,28 @@ impl<L: Link> Rma<L> {
             }
             return self.operations.note_part(key, status);
         };
+        // Of any other write a notice tells the target, which comes behind all of its parts.
+        let is_told = write.data.is_some() || write.to.len() > 1;
         // What is injected may change before a transfer ends that goes on after the call.
         let may_be_direct = may_be_direct && (!*inject || port.link.capabilities(peer).is_synchronous);
-        if may_be_direct && let Some((there, granted)) = self.direct_memory(port, peer, target, bytes, Access::Write) {
+        let mut direct = None;
+        if may_be_direct {
+            direct = self.direct_memory(port, peer, target, bytes, Access::Write);
+        }
+        // The target of completion data may wait for it though we do not call again. Of what is injected a copy waits.
+        if let Some((there, granted)) = direct
+            && write.data.is_none()
+            && self.may_wait(port, peer, bytes)
+        {
+            let is_told_direct = granted == Access::ToldWrite;
+            let part = BatchedPart { operation: key, target, offset, is_last: false, is_told, is_told_direct };
+            let here = buffer.slice(offset, bytes);
+            let piece = BatchPiece::new(there, if *inject { here.copied() } else { here });
+            return self.let_wait(port, rooms, (peer, Access::Write), piece, part);
+        }
+        self.send_batch(port, rooms);
+        if let Some((there, granted)) = direct {
+            self.batch.note_access();
             let part = buffer.slice(offset, bytes);
             let transfer = TransferId(port.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let status = port.link.write_peer(transfer, peer, &[there], &part, 0);
@@ -104,8 +114,6 @@ impl<L: Link> Rma<L> {
         self.operations.add_parts(key, 1);
         let buffer = buffer.slice(offset, bytes);
         let (operation, region, offset) = (key, target.key, target.offset);
-        // Of any other write a notice tells the target, which comes behind all of its parts.
-        let is_told = write.data.is_some() || write.to.len() > 1;
         let mut rest = WriteRest { operation, region, offset, buffer, position: 0, end: bytes, is_told };
         if !*inject {
             return self.request_write(port, rooms, peer, rest);
@@ -137,7 +145,7 @@ impl<L: Link> Rma<L> {
         port.egress.attention.begin();
         let key = self.operations.begin(operation.with_destination(Some(whole)));
         let mut buffer = read.buffer;
-        if may_be_direct && read.from.len() > 1 && self.read_at_once(port, key, &mut buffer, &read.from) {
+        if may_be_direct && read.from.len() > 1 && self.read_at_once(port, rooms, key, &mut buffer, &read.from) {
             return self.end_part(port, key, Status::Success);
         }
         let (mut offset, mut left) = (0, read.from.len());
@@ -156,6 +164,7 @@ impl<L: Link> Rma<L> {
     fn read_at_once(
         &mut self,
         port: &mut Port<L>,
+        rooms: &mut Rooms,
         key: Key,
         buffer: &mut L::Buffer,
         from: &[(RemoteTarget, u64)],
@@ -174,6 +183,21 @@ impl<L: Link> Rma<L> {
                 None => return false,
             }
         }
+        let longest = there.iter().map(|place| place.span.length).max().unwrap_or(0);
+        if self.may_wait(port, peer, usize::try_from(longest).unwrap_or(usize::MAX)) {
+            let mut offset = 0;
+            for (at, (&(target, _), there)) in from.iter().zip(there).enumerate() {
+                let bytes = there.span.length as usize;
+                let (is_last, is_told, is_told_direct) = (at + 1 == from.len(), false, false);
+                let part = BatchedPart { operation: key, target, offset, is_last, is_told, is_told_direct };
+                let piece = BatchPiece::new(there, buffer.slice(offset, bytes));
+                self.let_wait(port, rooms, (peer, Access::Read), piece, part);
+                offset += bytes;
+            }
+            return true;
+        }
+        self.send_batch(port, rooms);
+        self.batch.note_access();
         self.read_directly(port, key, peer, &there, buffer.slice(0, buffer.len() - left))
     }
 
@@ -209,20 +233,29 @@ impl<L: Link> Rma<L> {
             }
             return self.operations.note_part(key, status);
         };
-        if may_be_direct
-            && let Some((there, _)) = self.direct_memory(port, peer, target, bytes, Access::Read)
-            && self.read_directly(port, key, peer, &[there], buffer.slice(offset, bytes))
+        let mut direct = None;
+        if may_be_direct {
+            direct = self.direct_memory(port, peer, target, bytes, Access::Read);
+        }
+        if let Some((there, _)) = direct
+            && self.may_wait(port, peer, bytes)
         {
-            return;
+            let (is_told, is_told_direct) = (false, false);
+            let part = BatchedPart { operation: key, target, offset, is_last, is_told, is_told_direct };
+            let piece = BatchPiece::new(there, buffer.slice(offset, bytes));
+            return self.let_wait(port, rooms, (peer, Access::Read), piece, part);
         }
-        if self.fail_if_lost(port, key, peer) {
-            return;
+        self.send_batch(port, rooms);
+        if let Some((there, _)) = direct {
+            self.batch.note_access();
+            if self.read_directly(port, key, peer, &[there], buffer.slice(offset, bytes)) {
+                return;
+            }
         }
-        self.operations.add_parts(key, 1);
-        let (region, place, length) = (target.key, target.offset, bytes as u64);
-        let head = Read { operation: key.0, position: offset as u64, region, offset: place, length, is_last };
-        let message = Outgoing::new(head, Body::None, None);
-        self.request(port, rooms, peer, message, key, answer_cost(0));
+        if !self.fail_if_lost(port, key, peer) {
+            self.operations.add_parts(key, 1);
+            self.request_read(port, rooms, key, peer, place);
+        }
     }
 
     /// Where a part of an operation lies in the target's memory, and what is granted there, if we can reach it without

@@ -1,6 +1,7 @@
 //! Remote operations by message: requests that leave and are admitted, and what answers them.
 
 use super::Rma;
+use super::operation::Place;
 use super::request::{Request, UnfinishedRead, WriteRest};
 use crate::account::{answer_cost, fits};
 use crate::collections::slab::Key;
@@ -10,7 +11,7 @@ use crate::link::Link;
 use crate::malformed::{Handled, Malformed};
 use crate::operation::Access;
 use crate::port::{BYTES_PER_TURN, Port};
-use crate::wire::{ReadData, Reply, Status};
+use crate::wire::{Read, ReadData, Reply, Status};
 use tidegate_flow::PeerId;
 
 /// What became of a request.
@@ -54,6 +55,15 @@ impl<L: Link> Rma<L> {
         }
         self.requests.wait(to, Request::Message(message, operation, cost).owned());
         rooms.ask(port, to);
+    }
+
+    /// Requests a part of a read by message.
+    pub(super) fn request_read(&mut self, port: &mut Port<L>, rooms: &mut Rooms, key: Key, peer: PeerId, place: Place) {
+        let Place { target, offset, bytes, is_last } = place;
+        let (region, place, length) = (target.key, target.offset, bytes as u64);
+        let head = Read { operation: key.0, position: offset as u64, region, offset: place, length, is_last };
+        let message = Outgoing::new(head, Body::None, None);
+        self.request(port, rooms, peer, message, key, answer_cost(0));
     }
 
     /// Sends what is left of a write, now or when earlier requests have been answered.

@@ -13,6 +13,17 @@ fn memory_that_only_its_own_process_reaches_is_sent_and_is_read_and_written_by_p
 }
 
 #[test]
+fn short_accesses_in_a_row_take_few_system_calls_and_end_each_as_it_would_alone() {
+    let calls = ("FI_TIDEGATE_PROGRESS", "calls");
+    for program in ["rows", "rows refused"] {
+        run(program, &[]);
+        run(program, &[calls]);
+    }
+    run("rows", &[("FI_TIDEGATE_BULK", "mailbox")]);
+    run("rows", &[("FI_TIDEGATE_PROGRESS", "thread")]);
+}
+
+#[test]
 fn memory_of_the_receiver_that_is_none_fails_its_receive_and_not_its_process() {
     run("unreachable wrong", &[("FI_TIDEGATE_BULK", "direct")]);
 }

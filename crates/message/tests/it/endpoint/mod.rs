@@ -1,6 +1,7 @@
 //! The public `Endpoint` over an in-memory network: tests that read as sentences.
 
 mod atomics;
+mod batches;
 mod bounds;
 mod carried;
 mod closing;

@@ -7,6 +7,7 @@ use super::buffer::{Arena, MemoryBuffer};
 use super::random::Random;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 use std::rc::Rc;
 use tidegate_message::flow::{Config, Packet, PacketKind, Posting, ReceiveQueues, Regions, SchemeName};
 use tidegate_message::{
@@ -15,7 +16,7 @@ use tidegate_message::{
 };
 use tidegate_message::{Bounce, Carry, Closing, Medium, PeerMemory, PeerNames, SenderWrites};
 
-pub use memory::Memory;
+pub use memory::{Memory, node_of, peer_of};
 pub use memory_link::MemoryLink;
 
 /// Few and small, so that tests run out of them.
@@ -129,6 +130,10 @@ pub struct Network {
     pub memory_fails: bool,
     /// Bulk transfers after which no memory can be reached any more.
     pub transfers_left: Option<u32>,
+    /// Of every region these bytes cannot be reached directly.
+    pub hole: Range<u64>,
+    /// How many pieces were read or written together, each time that was asked for.
+    pub batches: Vec<usize>,
     /// Who cannot send to whom, although the latter lives: writes fail, and a departure is reported once.
     pub cut: Vec<(usize, usize)>,
     /// Who cannot write to whom for a while, and cannot learn its window.
@@ -161,16 +166,6 @@ pub struct Network {
     offered: u64,
 }
 
-/// The node that `me` calls `peer`. Everybody's table starts after himself, so no two nodes name a third one alike.
-pub fn node_of(me: usize, peer: PeerId, nodes: usize) -> usize {
-    (me + 1 + peer.0 as usize) % nodes
-}
-
-/// What `me` calls `node`.
-pub fn peer_of(me: usize, node: usize, nodes: usize) -> PeerId {
-    PeerId(((node + nodes - me - 1) % nodes) as u32)
-}
-
 impl Network {
     /// A network of `nodes` with empty mailboxes.
     pub fn new(nodes: usize, config: Config, memory: Memory, scheduled: bool) -> Self {
@@ -185,6 +180,8 @@ impl Network {
             nodes,
             memory_fails: false,
             transfers_left: None,
+            hole: 0..0,
+            batches: Vec::new(),
             cut: Vec::new(),
             hindered: None,
             told: HashMap::new(),

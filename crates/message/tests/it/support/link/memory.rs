@@ -1,4 +1,6 @@
-//! [`Memory`]: the kinds of ways that long messages have in the test network.
+//! [`Memory`]: the kinds of ways that long messages have in the test network, and what its nodes call each other.
+
+use tidegate_message::PeerId;
 
 /// How far an endpoint reaches into its peers' memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,4 +31,14 @@ impl Memory {
         Memory::BouncedOrDirect,
         Memory::Carried,
     ];
+}
+
+/// The node that `me` calls `peer`. Everybody's table starts after himself, so no two nodes name a third one alike.
+pub fn node_of(me: usize, peer: PeerId, nodes: usize) -> usize {
+    (me + 1 + peer.0 as usize) % nodes
+}
+
+/// What `me` calls `node`.
+pub fn peer_of(me: usize, node: usize, nodes: usize) -> PeerId {
+    PeerId(((node + nodes - me - 1) % nodes) as u32)
 }

@@ -3,7 +3,7 @@
 use super::*;
 use std::slice;
 use tidegate_flow::{Header, MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, Placement};
-use tidegate_message::Fill;
+use tidegate_message::{BatchPiece, Fill};
 
 /// The environment of one endpoint.
 #[derive(Debug)]
@@ -91,6 +91,26 @@ impl PeerMemory for MemoryLink {
         self.network.borrow_mut().transfer(self.me, transfer)
     }
 
+    fn read_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<MemoryBuffer>]) {
+        self.network.borrow_mut().batches.push(pieces.len());
+        for BatchPiece { there, here, status } in pieces {
+            *status = match there.key {
+                0 => self.read_peer(TransferId(u32::MAX), peer, &[*there], here, 0),
+                _ => TransferStatus::Unreachable,
+            };
+        }
+    }
+
+    fn write_pieces(&mut self, peer: PeerId, pieces: &mut [BatchPiece<MemoryBuffer>]) {
+        self.network.borrow_mut().batches.push(pieces.len());
+        for BatchPiece { there, here, status } in pieces {
+            *status = match there.key {
+                0 => self.write_peer(TransferId(u32::MAX), peer, &[*there], here, 0),
+                _ => TransferStatus::Unreachable,
+            };
+        }
+    }
+
     fn find_region(
         &mut self,
         peer: PeerId,
@@ -105,7 +125,9 @@ impl PeerMemory for MemoryLink {
         let granted = access.granted_by(|access| region.access.contains(&access))?;
         let is_there = network.reaches(self.me, peer) && end <= region.span.length;
         let span = Span { address: region.span.address + offset, length };
-        is_there.then_some((RemoteMemory { key: 0, span }, granted))
+        // Whether it can be reached is found out by a transfer only.
+        let is_in_hole = offset < network.hole.end && network.hole.start < end;
+        is_there.then_some((RemoteMemory { key: u64::from(is_in_hole), span }, granted))
     }
 }
 
