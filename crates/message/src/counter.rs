@@ -72,7 +72,7 @@ counters! {
     BytesReceived, "bytes_received", Bytes, Sum, "Payload bytes of messages delivered.";
     BytesRead, "bytes_read", Bytes, Sum, "Payload bytes of long messages that were read out of their senders' memory.";
     BytesBounced, "bytes_bounced", Bytes, Sum, "Payload bytes of long messages that came through bounce buffers.";
-    SendsDelayed, "sends_delayed", Count, Sum, "Sends that had to wait for credits (under `none`: for room in the mailbox).";
+    SendsDelayed, "sends_delayed", Count, Sum, "Sends that had to wait for credits (under `none` and `speculative`: for room in the mailbox).";
     DelayNanoseconds, "delay_ns", Nanoseconds, Sum, "Time during which peers had sends waiting for credits, added over peers.";
     WaitNanoseconds, "wait_ns", Nanoseconds, Sum, "Time during which the application polled in vain: it waited for messages, or for something else of its peers; waits of some microseconds are not seen.";
     CreditPackets, "credit_packets", Count, Sum, "Explicit credit packets sent.";

@@ -4,8 +4,9 @@
 //! GASNet three. So there is room for four endpoints of each rank. But places cost memory although nobody takes them:
 //! the mailbox is reserved in /dev/shm when the endpoint opens, and receive memory is divided among all peers. So they
 //! are given as long as the mailbox takes no more than [`ROOMY_BYTES`], as much as the bounce buffers take by default,
-//! and what is fixed for all of them no more than a part of the receive memory ([`SHARE`]). With the default slots and
-//! bound that is 256 peers (2 of 64 MiB): four endpoints of each of 60 ranks, two of each of 120. In any case there is
+//! and what is fixed for all of them no more than a part of the receive memory ([`SHARE`]). With the default bound that
+//! is 992 peers: four endpoints of each of 244 ranks, two of each of 488. With 64 slots per peer, where they have
+//! shares, it is 256: four endpoints of each of 60 ranks, two of each of 120. In any case there is
 //! a place for each rank and [`SPARE`] more, and in a small job for [`LEAST`], since one rank may start many processes.
 
 /// Endpoints of a process that find room at all others, as long as that is cheap.
