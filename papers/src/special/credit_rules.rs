@@ -55,6 +55,21 @@ pub(super) fn thresholds(keys: &Keys) -> Known {
     Ok(known)
 }
 
+/// Whether a receiver of 16 peers is to be had with these slots, under both schemes of the paper, and its regions.
+pub(super) fn regions(keys: &Keys) -> Known {
+    let (slots, credit_slots) = (number(keys, "slots")?, number(keys, "credit_slots")?);
+    let schemes = [SchemeName::Static, SchemeName::Dynamic];
+    let is_accepted = schemes.map(|scheme| FlowControl::new(&Config::new(scheme, 16, slots, credit_slots)).is_ok());
+    let accepted = match is_accepted {
+        [true, true] => "accepted",
+        [false, false] => "refused",
+        _ => "by one scheme",
+    };
+    let data = (16 * slots).saturating_sub(16 * credit_slots);
+    let known = [("data", data.to_string()), ("credit", (16 * credit_slots).to_string())];
+    Ok(known.into_iter().chain([("accepted", accepted.to_owned())]).collect())
+}
+
 /// The fewest credits that a sender holds while its receiver keeps up with it.
 fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, BadFigure> {
     let violation = |violation: tidegate_flow::Violation| violation.to_string();

@@ -67,6 +67,7 @@ pub fn curve(name: &str, points: &Points) -> Result<Vec<(f64, f64)>, BadFigure> 
 pub fn point(name: &str, keys: &Keys) -> Known {
     match name {
         "thresholds" => credit_rules::thresholds(keys),
+        "regions" => credit_rules::regions(keys),
         "slots_without_stall" => credit_rules::without_stall(keys),
         "trace_of_dynamic" => trace::step(keys),
         "static_and_dynamic_alike" => trace::alike(),

@@ -11,8 +11,8 @@ const LABELS: [(&str, &str); 3] =
     [("median", "credits median"), ("least", "credits minimum"), ("most", "credits maximum")];
 
 /// What was noted under a label, by range and then by all-to-all.
-fn noted(points: &Points, label: &str) -> Result<Vec<Vec<Estimate>>, BadFigure> {
-    let runs = &points.of(None)?.first().ok_or("there are no runs")?.runs;
+fn noted(points: &Points, runs: Option<&str>, label: &str) -> Result<Vec<Vec<Estimate>>, BadFigure> {
+    let runs = &points.of(runs)?.first().ok_or("there are no runs")?.runs;
     let mut noted = vec![Vec::new(); RANGES];
     let all = runs.0.first().map_or(0, |run| run.notes.iter().filter(|note| note.label == label).count());
     for index in 0..all {
@@ -28,7 +28,7 @@ fn noted(points: &Points, label: &str) -> Result<Vec<Vec<Estimate>>, BadFigure> 
 pub(super) fn credits(points: &Points, value: &ValueOf) -> Result<Named, BadFigure> {
     let mut named = Named::default();
     for (of, label) in LABELS {
-        for (range, noted) in noted(points, label)?.into_iter().enumerate() {
+        for (range, noted) in noted(points, value.numbers_of.runs.as_deref(), label)?.into_iter().enumerate() {
             let repetitions = noted.len() / PHASES;
             for (place, credits) in noted.iter().enumerate() {
                 let (phase, nth) = (place / repetitions + 1, place % repetitions);
@@ -50,7 +50,7 @@ pub(super) fn credits(points: &Points, value: &ValueOf) -> Result<Named, BadFigu
 
 /// The picture: medians over the all-to-alls, with the least and the most.
 pub(super) fn pictures(points: &Points) -> Result<Vec<Figure>, BadFigure> {
-    let [medians, least, most] = LABELS.map(|(_, label)| noted(points, label));
+    let [medians, least, most] = LABELS.map(|(_, label)| noted(points, None, label));
     let (medians, least, most) = (medians?, least?, most?);
     let processes = points.of(None).map_or(0, |points| points[0].runs.0[0].processes);
     let bounds = [1, processes / 4, processes / 2, processes];

@@ -71,9 +71,19 @@ fn sentences_without_a_figure() {
             "P-scatter",
             "P-jobs",
             "P-increments",
+            "P-delayed",
+            "P-updates",
         ],
         &differing,
     );
+}
+
+#[test]
+fn more_repetitions() {
+    // Phases of 16 all-to-alls are too short, and 32 roots too few.
+    let differing =
+        ["Figure 15, after 100 all-to-alls: half, a quarter", "Figure 19, with 100", "Figure 24, with as many"];
+    all_come_out_but(&["P-learning"], &differing);
 }
 
 #[test]
@@ -250,6 +260,14 @@ fn eight_schemes_at_equal_memory() {
 #[test]
 fn one_pool_of_slots() {
     all_come_out_but(&["imb", "scale"], &[]);
+}
+
+#[test]
+fn memory_in_all() {
+    let differing = [
+        "At equal memory in all, from 32 KiB on, no program takes more than 1.1 times as long under speculative as under the best other",
+    ];
+    all_come_out_but(&["total", "total-large"], &differing);
 }
 
 #[test]
