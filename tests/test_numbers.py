@@ -77,6 +77,14 @@ def test_defaults_on_the_page_of_parameters_are_those_of_the_code():
     assert {name: both for name, both in compared.items() if both[0] != both[1]} == {}
 
 
+def test_the_default_scheme_on_pages_is_that_of_the_code():
+    """Its default in the code has a condition, so the table of all defaults does not compare it."""
+    default = re.search(r'name: "scheme",\s+default: "(\w+)', ROWS.read_text())[1]
+    said = {("docs/parameters.md", name) for name in re.findall(r"^\| `FI_TIDEGATE_SCHEME` \| [^|]+ \| `(\w+)`", pages()["docs/parameters.md"], re.MULTILINE)}
+    said |= {(page, name) for page, text in pages().items() for name in re.findall(r"\bdefault scheme(?:,| is) `(\w+)`", text)}
+    assert said and {page for page, name in said if name != default} == set()
+
+
 def test_the_page_of_parameters_names_those_that_have_to_be_the_same_in_a_job():
     rows = re.findall(r'name: "(\w+)",(?:(?!name:).)*?The same in\s+(?:\\\s+)?all\s+(?:\\\s+)?processes of a job', ROWS.read_text(), re.DOTALL)
     said = re.search(r"All processes of a job need the same values of these: (.+?), with `static`", pages()["docs/parameters.md"], re.DOTALL)[1]
