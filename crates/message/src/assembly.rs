@@ -165,8 +165,15 @@ impl<B: Buffer> Assembly<B> {
         }
     }
 
-    /// The message is whole, or will never be: takes where it went.
-    #[inline]
+    /// The message will never be whole: takes where it went.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn lose(&mut self, from: PeerId) -> Sink<B> {
+        self.end(from)
+    }
+
+    /// The message is whole: takes where it went. Inlined, because that is long.
+    #[inline(always)]
     pub(crate) fn end(&mut self, from: PeerId) -> Sink<B> {
         let Some(inbound) = self.of_peers.get_mut(from) else { return Sink::Idle };
         let sink = std::mem::replace(&mut inbound.sink, Sink::Idle);
@@ -221,7 +228,7 @@ impl<B: Buffer> Assembly<B> {
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
-        self.end(peer);
+        self.lose(peer);
         self.of_peers.end(peer);
     }
 }

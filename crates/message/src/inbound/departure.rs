@@ -13,7 +13,7 @@ use tidegate_flow::PeerId;
 impl<L: Link> Inbound<L> {
     /// A peer has nothing more to say of its deferred sends, and the message that was under way from it goes nowhere.
     pub(crate) fn lose_messages(&mut self, port: &mut Port<L>, peer: PeerId, name: &str) {
-        let sink = self.assembly.end(peer);
+        let sink = self.assembly.lose(peer);
         self.windows.lose_peer(peer);
         self.lose_inbound(port, peer, sink, name);
         for received in self.sequence.lose_peer(peer) {
