@@ -11,6 +11,7 @@
 //! | `buffers`, `posting` | posted buffers: what is refused, and sent again |
 //! | `slots` | one pool of slots: what is refused, and sent again when its sender is invited |
 //! | `peer` | one peer: what is to be said to it |
+//! | `window` | the windows that peers are told, and those that they have told |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `reachability_probe` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
 //! | `watch` | the same where the network below tells nothing of processes that have ended |

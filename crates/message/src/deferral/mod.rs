@@ -16,6 +16,10 @@
 //! as a violation, so the bound holds whatever peers do, under every scheme. What a peer makes us keep besides, because
 //! it does not take what we say, is bounded as well and belongs to the fixed part (`egress::backlog`, `rma::request`).
 //!
+//! There may be far more senders than the receiver was planned for, such as processes that are spawned: *newcomers*.
+//! They are the peers with the last numbers, and have small windows, out of the spare memory. The link tells each of
+//! them so, by its place in the receiver's table.
+//!
 //! Where receive memory is not enough for all senders to have windows at a time, they have them in turns
 //! ([`sessions`]).
 //!
