@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tidegate_fi::parameter::sizes::{LEAST_MAILBOX, MOST_MAILBOX, NODE_SHARE, RECEIVE_MEMORY, SLOTS};
-use tidegate_flow::ReceiverResource;
+use tidegate_flow::{Buffers, ReceiverResource};
 use tidegate_message::{Counter, Unit};
 
 use super::units::human;
@@ -37,11 +37,11 @@ fn slots(process: &Process) -> String {
     let mailbox = process.get(Counter::MailboxBytes) / u64::from(process.endpoints.max(1));
     let bytes = |bytes: u64| human(bytes, Unit::Bytes);
     if let (ReceiverResource::PoolSlots, Some(posted)) = (setup.scheme.lends(), setup.posted) {
-        return format!(
-            "{} slots for all peers, a mailbox of {} in a job of any size",
-            posted.pool_most,
-            bytes(mailbox)
-        );
+        let why = match u32::from(posted.pool_most) < Buffers::of(setup.scheme).pool_slots {
+            true => "as the bound has no room for more",
+            false => "in a job of any size",
+        };
+        return format!("{} slots for all peers, a mailbox of {} {why}", posted.pool_most, bytes(mailbox));
     }
     let slots = setup.slots_per_peer;
     let whose = match setup.expected_peers {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use tidegate_flow::ReceiverResource;
 use tidegate_link::Chunk;
 use tidegate_message::{Aggregate, Counter, Unit};
 
@@ -114,16 +115,25 @@ pub fn who_ran(job: &Job, form: &Form) -> String {
     )
 }
 
+/// Whether credits ride on data packets, where there are credits.
+fn piggyback(process: &Process) -> String {
+    match (process.setup.scheme.lends(), process.setup.piggyback) {
+        (ReceiverResource::FixedSlots | ReceiverResource::MovingSlots, true) => ", piggyback on".into(),
+        (ReceiverResource::FixedSlots | ReceiverResource::MovingSlots, false) => ", piggyback off".into(),
+        _ => String::new(),
+    }
+}
+
 /// The same, and with which flow control.
 pub fn heading(job: &Job, form: &Form) -> String {
     let of = |what: &dyn Fn(&Process) -> String| distinct(job, what);
     format!(
         "tidegate: {}\n\
-         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}, spin {}\n",
+         tidegate: scheme {}, {}{}, {} peers, bulk {}{}, spin {}\n",
         who_ran(job, form),
         of(&|p| p.setup.scheme.to_string()),
         of(&|p| p.setup.lends()),
-        of(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),
+        of(&piggyback),
         of(&|p| p.setup.peers.to_string()),
         bulk(job),
         network(job),

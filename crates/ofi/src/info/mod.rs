@@ -108,7 +108,11 @@ fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
     if is_wanted {
         misspelling::warn_of_misspellings();
     }
-    let wrong = parameter::read(loader).err().or_else(|| missing_library(std::env::var_os("TIDEGATE_ALLTOALL")));
+    let settings = parameter::read(loader);
+    if is_wanted && let Ok(settings) = &settings {
+        misspelling::warn_of_idle(settings);
+    }
+    let wrong = settings.err().or_else(|| missing_library(std::env::var_os("TIDEGATE_ALLTOALL")));
     let Some(text) = wrong else { return Ok(()) };
     if is_wanted {
         log::trouble(FI_LOG_CORE, &text);

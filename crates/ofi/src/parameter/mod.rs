@@ -408,9 +408,7 @@ mod tests {
         settings.job.size = None;
         assert_eq!(of(&settings, 100), (116, Some(116)));
         settings.job.size = Some(100);
-        assert_eq!(of(&settings, 4), (416, Some(99)));
-        settings.scheme = SchemeName::Dynamic;
-        assert_eq!(of(&settings, 4), (256, Some(99)), "a place each costs slots");
+        assert_eq!(of(&settings, 4), (256, Some(99)));
         for scheme in [SchemeName::Preposted, SchemeName::Growing] {
             settings.scheme = scheme;
             assert_eq!(of(&settings, 4).0, 116, "{scheme}: a place each costs many buffers");

@@ -4,10 +4,9 @@
 //! GASNet three. So there is room for four endpoints of each rank. But places cost memory although nobody takes them:
 //! the mailbox is reserved in /dev/shm when the endpoint opens, and receive memory is divided among all peers. So they
 //! are given as long as the mailbox takes no more than [`ROOMY_BYTES`], as much as the bounce buffers take by default,
-//! and what is fixed for all of them no more than a part of the receive memory ([`SHARE`]). With the default bound that
-//! is 992 peers: four endpoints of each of 244 ranks, two of each of 488. With 64 slots per peer, where they have
-//! shares, it is 256: four endpoints of each of 60 ranks, two of each of 120. In any case there is
-//! a place for each rank and [`SPARE`] more, and in a small job for [`LEAST`], since one rank may start many processes.
+//! and what is fixed for all of them no more than a part of the receive memory ([`SHARE`]). They are no more than
+//! [`ROOMY`]: four endpoints of each of 60 ranks, two of each of 120. In any case there is a place for each rank and
+//! [`SPARE`] more, and in a small job for [`LEAST`], since one rank may start many processes.
 
 /// Endpoints of a process that find room at all others, as long as that is cheap.
 const ENDPOINTS_PER_RANK: u32 = 4;
@@ -16,6 +15,9 @@ const ENDPOINTS_PER_RANK: u32 = 4;
 const SPARE: u32 = 16;
 /// Peers that find room, as long as that is cheap, however few ranks there are.
 const LEAST: u32 = 64;
+/// Most peers that find room beyond those in any case: windows of all others would become smaller, and newcomers have
+/// places of their own.
+const ROOMY: u32 = 256;
 /// What a mailbox may take for endpoints that there may never be, in bytes.
 const ROOMY_BYTES: usize = 1 << 20;
 /// One part in so many of the receive memory is what such endpoints may take of it, mailbox included.
@@ -60,6 +62,7 @@ impl Peers {
         let allowed = if ranks.is_some() { at_least } else { fitting(at_least, HINTED_BYTES, 0) };
         let wanted = endpoints.saturating_add(SPARE).clamp(LEAST, PEERS_MOST);
         let roomy = fitting(wanted, ROOMY_BYTES, 0).min(fitting(wanted, receive_memory / SHARE, BYTES_PER_PEER));
+        let roomy = roomy.min(ROOMY);
         Peers { number: allowed.max(roomy), is_cut: allowed < at_least }
     }
 }
