@@ -37,7 +37,7 @@ fn slots(process: &Process) -> String {
     let mailbox = process.get(Counter::MailboxBytes) / u64::from(process.endpoints.max(1));
     let bytes = |bytes: u64| human(bytes, Unit::Bytes);
     if let (ReceiverResource::PoolSlots, Some(posted)) = (setup.scheme.lends(), setup.posted) {
-        let why = match u32::from(posted.pool_most) < Buffers::of(setup.scheme).pool_slots {
+        let why = match posted.pool_most < Buffers::of(setup.scheme).pool_slots {
             true => "as the bound has no room for more",
             false => "in a job of any size",
         };

@@ -311,8 +311,13 @@ impl fmt::Display for LinkError {
             }
             LinkError::Disagreement { peer, parameter, ours, theirs } => write!(
                 f,
-                "{parameter} is {ours} here (pid {}) and {theirs} at {peer}; set it alike for all processes of the job",
-                std::process::id()
+                "{parameter} is {ours} here (pid {}) and {theirs} at {peer}; set it alike for all processes of the job{}",
+                std::process::id(),
+                match *parameter == "FI_TIDEGATE_SCHEME" {
+                    true =>
+                        " (where it is not set it follows from whether FI_TIDEGATE_SLOTS, _CREDIT_SLOTS or _PIGGYBACK is)",
+                    false => "",
+                }
             ),
             LinkError::Elsewhere { peer, reason } => {
                 write!(f, "{peer} cannot be reached: {reason}")

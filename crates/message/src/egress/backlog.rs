@@ -112,7 +112,7 @@ pub(crate) struct Backlog<B> {
 
 /// A number by which looks know a message that waits. It says nothing when it is shown: no decision follows from it,
 /// and the explorer tells states apart by what is printed.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct Number(u32);
 
 impl fmt::Debug for Number {
@@ -122,6 +122,11 @@ impl fmt::Debug for Number {
 }
 
 impl Number {
+    #[cfg(test)]
+    pub(super) fn of(number: u32) -> Number {
+        Number(number)
+    }
+
     /// The later one.
     pub(super) fn max(self, other: Number) -> Number {
         Number(self.0.max(other.0))

@@ -57,10 +57,13 @@ impl<B: Buffer> Lanes<B> {
         self.of_peers.get_mut(peer)
     }
 
-    /// The lane of a peer, for something that is to wait.
+    /// The lane of a peer, for something that is to wait. What waits already keeps its number, also while it is tried
+    /// again and so is not in the backlog: looks know it by that.
     pub(super) fn of(&mut self, peer: PeerId) -> &mut Lane<B> {
         let lane = self.of_peers.of(peer);
-        lane.backlog.number_from(self.number);
+        if lane.waits_for.is_none() {
+            lane.backlog.number_from(self.number);
+        }
         lane
     }
 
@@ -109,4 +112,23 @@ pub(super) struct Delayed {
     pub(super) peers: u32,
     /// How many there were when time was told last, and still are.
     pub(super) before: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_keeps_its_number_while_lanes_of_others_end() {
+        let [stuck, other, later] = [0, 1, 2].map(PeerId);
+        let mut lanes = Lanes::<crate::testing::Bytes>::new(3);
+        // Its message is out of the backlog meanwhile, as it is tried again.
+        lanes.of(stuck).waits_for = Some(WaitCause::Credits);
+        let number = lanes.of(stuck).backlog.number();
+        lanes.of(other).backlog.number_from(Number::of(70));
+        lanes.end_if_idle(other);
+        assert!(lanes.get(other).is_none());
+        assert!(lanes.of(stuck).backlog.number() == number);
+        assert!(lanes.of(later).backlog.number() == Number::of(70), "no number comes twice");
+    }
 }

@@ -23,7 +23,7 @@ const SHARE_LEAST: u32 = 16;
 
 impl Settings {
     /// The configuration of flow control, and whether it is for fewer peers than the application has hinted at: as
-    /// [`planned_flow`](Self::planned_flow) has it, and newcomers.
+    /// `planned_flow` has it, and newcomers.
     pub fn flow(&self, addresses: usize, for_all: impl Fn(&Config) -> usize) -> (Config, bool) {
         let (planned, is_cut) = self.planned_flow(addresses, &for_all);
         if self.peers.is_some() {
@@ -65,7 +65,13 @@ impl Settings {
             }
             step /= 2;
         }
-        if newcomers == 0 { planned } else { of(newcomers) }
+        // Whoever finds no place of its way among those that were planned for finds one among the newcomers.
+        let places_of_few = |share: u32| share.min(planned.peers.saturating_sub(share));
+        let needed = match self.share_within_host(planned.peers).filter(|_| self.may_reach_other_hosts()) {
+            Some(share) => planned.peers.saturating_sub(places_of_few(share)),
+            None => 1,
+        };
+        if newcomers < needed { planned } else { of(newcomers) }
     }
 
     /// Whether a network to other hosts may be opened.
