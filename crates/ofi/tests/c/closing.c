@@ -93,12 +93,15 @@ static void within_a_domain(void)
 	my.ep = other;
 }
 
-/* Rank 1 stops, and goes on when it gets SIGCONT. Returns its process. */
+/* Rank 1 stops, and goes on when it gets SIGCONT. Returns its process. By then it has acknowledged what it has taken, which
+ * it need not do at once. */
 static pid_t stop_the_other(void)
 {
 	pid_t receiver = getpid();
 	get_to_know();
 	if (my.rank == 1) {
+		for (double begun = seconds_of(CLOCK_MONOTONIC); seconds_of(CLOCK_MONOTONIC) - begun < 0.3;)
+			make_progress();
 		write_all(0, &receiver, sizeof receiver);
 		raise(SIGSTOP);
 		return receiver;
