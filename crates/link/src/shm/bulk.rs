@@ -28,7 +28,7 @@
 
 use super::faults::Faults;
 use super::guard_pages::GUARD_PAGES;
-use super::iovecs::{PIECES, advance, consume, fill, pieces_within};
+use super::iovecs::{PIECES, advance, consume, fill, pieces_within, uninterrupted};
 use super::lock_file::has_descriptors_to_spare;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -287,26 +287,18 @@ impl Copier {
                     return Err(TransferError::Fault(io::ErrorKind::InvalidInput.into()));
                 };
                 let (file, at) = (file.as_raw_fd(), position as libc::off_t);
-                let count = match pieces_within(left, room) {
+                let count = uninterrupted(|| match pieces_within(left, room) {
                     // SAFETY: the caller vouches for the memory of ours; where it ends up is not in this process.
                     0 => unsafe { libc::pwrite(file, first.iov_base, room, at) },
                     // SAFETY: as above; the list has so many entries.
                     pieces => unsafe { libc::pwritev(file, left.as_ptr(), pieces as _, at) },
-                };
-                match count {
-                    1.. => {
-                        position += count as u64;
-                        left = consume(left, count as usize);
-                    }
-                    // The address space is no more.
-                    0 => return Err(TransferError::Unreachable(stranger())),
-                    _ => {
-                        let error = io::Error::last_os_error();
-                        if error.kind() != io::ErrorKind::Interrupted {
-                            return Err(error.into());
-                        }
-                    }
+                })?;
+                // The address space is no more.
+                if count == 0 {
+                    return Err(TransferError::Unreachable(stranger()));
                 }
+                position += count as u64;
+                left = consume(left, count);
             }
         }
         if left.is_empty() { Ok(()) } else { Err(TransferError::Fault(io::ErrorKind::InvalidInput.into())) }

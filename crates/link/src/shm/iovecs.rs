@@ -1,5 +1,6 @@
 //! Lists of pieces of memory, as the system takes them.
 
+use std::io;
 use tidegate_message::Span;
 
 /// Pieces per system call (`IOV_MAX`).
@@ -45,4 +46,19 @@ pub(super) fn pieces_within(list: &[libc::iovec], room: usize) -> usize {
         Some(*sum)
     });
     sums.take(PIECES).take_while(|sum| *sum <= room).count()
+}
+
+/// Repeats a system call that a signal has interrupted.
+pub(super) fn uninterrupted(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
+    loop {
+        match usize::try_from(call()) {
+            Ok(count) => return Ok(count),
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
 }

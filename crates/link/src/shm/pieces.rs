@@ -15,9 +15,8 @@
 
 use super::bulk::{COOKIE_BYTES, Copier, ProbedMemory, TransferError, stranger};
 use super::guard_pages::GUARD_PAGES;
-use super::iovecs::{PIECES, entry, fill};
+use super::iovecs::{PIECES, entry, fill, uninterrupted};
 use crate::memory::IoBuffer;
-use std::io;
 use std::ops::Range;
 use tidegate_message::{BatchPiece, Buffer, Span, TransferStatus};
 
@@ -276,21 +275,6 @@ impl PieceCopier {
     #[cfg(all(test, not(loom)))]
     pub(super) fn calls(&self) -> u64 {
         self.calls
-    }
-}
-
-/// Repeats a system call that a signal has interrupted.
-fn uninterrupted(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<usize> {
-    loop {
-        match usize::try_from(call()) {
-            Ok(count) => return Ok(count),
-            Err(_) => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-        }
     }
 }
 

@@ -37,9 +37,12 @@ impl Settings {
     /// Adds newcomers to an endpoint that is otherwise configured so, whose receive memory has `room` bytes more than
     /// lets all send at a time.
     fn with_newcomers(&self, planned: Config, room: usize) -> Config {
-        if self.may_reach_other_hosts() && self.share_within_host(planned.peers).is_none() {
-            return planned;
-        }
+        // By two ways, whoever finds no place of its way among those that were planned for finds one among newcomers.
+        let needed = match (self.may_reach_other_hosts(), self.share_within_host(planned.peers)) {
+            (true, None) => return planned,
+            (true, Some(share)) => share.max(planned.peers - share),
+            (false, _) => 1,
+        };
         let expected_peers = planned.expected_peers.or(Some(planned.peers));
         let of = |newcomers: u32| {
             let peers = planned.peers + newcomers;
@@ -65,12 +68,6 @@ impl Settings {
             }
             step /= 2;
         }
-        // Whoever finds no place of its way among those that were planned for finds one among the newcomers.
-        let places_of_few = |share: u32| share.min(planned.peers.saturating_sub(share));
-        let needed = match self.share_within_host(planned.peers).filter(|_| self.may_reach_other_hosts()) {
-            Some(share) => planned.peers.saturating_sub(places_of_few(share)),
-            None => 1,
-        };
         if newcomers < needed { planned } else { of(newcomers) }
     }
 
