@@ -55,8 +55,8 @@ def test_the_least_memory_is_recommended_and_runs_are_kept(trace, tmp_path):
 
 def test_by_default_three_schemes_are_tried_with_one_seed_and_it_says_before_how_many_runs_that_takes(tmp_path):
     done = run("plan", "halo16", "--json", "--out", tmp_path)
-    assert [choice["scheme"] for choice in json.loads(done.stdout)["choices"]] == ["dynamic", "static", "speculative"]
-    said = re.search(r"plan: about (\d+) simulations, .*\(dynamic, static, speculative; one seed\)", done.stderr)
+    assert [choice["scheme"] for choice in json.loads(done.stdout)["choices"]] == ["speculative", "dynamic", "static"]
+    said = re.search(r"plan: about (\d+) simulations, .*\(speculative, dynamic, static; one seed\)", done.stderr)
     assert said, done.stderr
     # One more with ample memory.
     assert len(list(tmp_path.rglob("*.json"))) <= 1 + int(said[1]) <= 46

@@ -80,7 +80,7 @@ pub struct PlanArguments {
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = share)]
     pub overhead: f64,
 
-    /// Schemes, with commas between; all others of `run` are possible too [default: dynamic,static,speculative]
+    /// Schemes, with commas between; all others of `run` are possible too [default: speculative,dynamic,static]
     #[arg(long, value_name = "SCHEME,…", value_delimiter = ',', value_parser = offered_scheme(), hide_possible_values = true)]
     pub schemes: Vec<SchemeName>,
 
@@ -130,7 +130,7 @@ pub struct PlanArguments {
 impl PlanArguments {
     /// The schemes, those first that are preferred where memories are alike.
     pub fn schemes(&self) -> Vec<SchemeName> {
-        const USUAL: [SchemeName; 3] = [SchemeName::Dynamic, SchemeName::Static, SchemeName::Speculative];
+        const USUAL: [SchemeName; 3] = [SchemeName::Speculative, SchemeName::Dynamic, SchemeName::Static];
         let mut chosen = if self.schemes.is_empty() { USUAL.to_vec() } else { Vec::new() };
         for scheme in &self.schemes {
             if !chosen.contains(scheme) {

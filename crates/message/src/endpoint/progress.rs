@@ -116,6 +116,15 @@ impl<L: Link> Endpoint<L> {
         self.handle_timeout(now)
     }
 
+    /// To be called before [`progress`](Self::progress) by a thread that goes on in place of the application: short
+    /// accesses in a row go on waiting for each other while the application adds to them.
+    #[inline]
+    pub fn spare_row(&mut self) {
+        if self.rma.in_a_row() > 0 {
+            self.rma.spare_row();
+        }
+    }
+
     /// [`progress`](Self::progress) for a caller that has no room for the completions of what would be retrieved:
     /// whatever needs no packet goes on.
     pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {

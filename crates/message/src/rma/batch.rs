@@ -10,8 +10,8 @@
 //! - Those that follow in the row wait here, up to [`PIECES_MOST`], if they are short, of one kind, and of one peer.
 //!   Any other operation on a peer's memory sends them off first, so none overtakes them. (No order is promised between
 //!   remote operations, and none to messages, which go past them.)
-//! - The next call of progress sends them off, so waiting for one takes no longer than that; the thread that goes on
-//!   for an application which does not call goes on with these as well.
+//! - The next call of progress sends them off, so waiting for one takes no longer than that. The thread that goes on
+//!   for an application which does not call sends them off as well, once the row has [ceased to grow](Batch::spare).
 //! - Of what is injected a copy waits. What brings completion data goes at once: its target may wait for that.
 //! - Each piece ends alone: if one cannot be reached it goes by message, or fails there, and the others do not notice.
 
@@ -61,12 +61,16 @@ pub(super) struct Batch<B> {
     /// Direct accesses since the last call of progress, up to the number that goes at once.
     in_a_row: u32,
     at_once: u32,
+    /// The row as it was when the thread looked last.
+    seen: (u32, usize),
+    /// The next end of the row is none.
+    is_spared: bool,
 }
 
 impl<B: Buffer> Batch<B> {
     pub(super) fn new() -> Self {
         let waiting = Batched { peer: PeerId(0), access: Access::Read, pieces: Vec::new(), parts: Vec::new() };
-        Batch { waiting, in_a_row: 0, at_once: AT_ONCE }
+        Batch { waiting, in_a_row: 0, at_once: AT_ONCE, seen: (0, 0), is_spared: false }
     }
 
     /// How many accesses there were in this row, as far as that matters: 0 if nothing is to be done when it ends.
@@ -109,9 +113,21 @@ impl<B: Buffer> Batch<B> {
         waiting.parts.push(part);
     }
 
+    /// The thread is about to make progress: a row that has grown since it looked last goes on, for its application
+    /// calls. Else a thread that looks every microsecond would leave it no row.
+    pub(super) fn spare(&mut self) {
+        let now = (self.in_a_row, self.len());
+        self.is_spared = core::mem::replace(&mut self.seen, now) != now;
+    }
+
+    /// Whether the row goes on though a call of progress is made: the thread makes it.
+    pub(super) fn takes_spared(&mut self) -> bool {
+        core::mem::take(&mut self.is_spared)
+    }
+
     /// A call of progress ends the row, in which so many pieces wait.
     pub(super) fn end_row(&mut self, waiting: usize) {
-        self.in_a_row = 0;
+        (self.in_a_row, self.seen) = (0, (0, 0));
         self.at_once = if waiting >= LONG { 1 } else { AT_ONCE };
     }
 
@@ -161,6 +177,23 @@ mod tests {
         let part = BatchedPart { operation, target, offset: 0, is_last: true, is_told: false, is_told_direct: false };
         let piece = BatchPiece::new(RemoteMemory { key: 0, span }, Bytes::new(&[0; 4]));
         batch.push(A, Access::Read, piece, part);
+    }
+
+    #[test]
+    fn the_thread_ends_a_row_that_has_ceased_to_grow_and_no_other() {
+        let mut batch = Batch::<Bytes>::new();
+        for _ in 0..3 {
+            batch.note_access();
+            batch.spare();
+            assert!(batch.takes_spared(), "it has grown");
+            assert!(!batch.takes_spared(), "an end of the row by the application is one");
+        }
+        batch.spare();
+        assert!(!batch.takes_spared(), "it has not grown since");
+        batch.end_row(0);
+        batch.note_access();
+        batch.spare();
+        assert!(batch.takes_spared(), "another row");
     }
 
     #[test]

@@ -44,10 +44,18 @@ impl<L: Link> Rma<L> {
     /// A call of progress: carries out what waits, and the next access goes at once. Returns whether anything waited.
     #[inline]
     pub(crate) fn end_row(&mut self, port: &mut Port<L>, rooms: &mut Rooms) -> bool {
+        if self.batch.takes_spared() {
+            return false;
+        }
         let waiting = self.batch.len();
         self.send_batch(port, rooms);
         self.batch.end_row(waiting);
         waiting > 0
+    }
+
+    /// The next call of progress is the thread's, and ends no row that has grown since the one before.
+    pub(crate) fn spare_row(&mut self) {
+        self.batch.spare();
     }
 
     /// 0 where [`end_row`](Self::end_row) has nothing to do.

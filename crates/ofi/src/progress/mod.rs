@@ -45,7 +45,7 @@ impl Domain {
             let (mut moved, mut is_stuck) = (false, false);
             for endpoint in &endpoints {
                 if !core::mem::take(&mut endpoint.state.get(entered).progressed_by_app) {
-                    moved |= endpoint.advance(entered);
+                    moved |= endpoint.advance_for_app(entered);
                 }
                 // Nothing more is retrieved there, and what has come may keep its descriptor readable: no sleep there.
                 is_stuck |= endpoint.waits_for_reader(entered);
@@ -167,12 +167,18 @@ impl Endpoint {
 
     /// Goes on with what is left in place of the application.
     fn progress_pending(&self, entered: &mut Entered) -> Polled {
-        if self.advance(entered) {
+        if self.advance_for_app(entered) {
             return Polled::Moved;
         }
         let Some(active) = &mut self.state.get(entered).active else { return Polled::Still };
         active.observe_idle();
         if active.engine.has_transfers() { Polled::Underway } else { Polled::Still }
+    }
+
+    /// What the thread does: a row of accesses that the application is adding to does not end.
+    fn advance_for_app(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).active.iter_mut().for_each(|active| active.engine.spare_row());
+        self.advance(entered)
     }
 
     /// Makes progress and reports the operations that have ended. Where the message layer says that nothing rare is to
