@@ -1,26 +1,55 @@
-//! P table 3: memory per receiver, measured from the flow control and the mailbox that run under MPI.
+//! P table 3: memory per receiver, measured from the flow control and the mailbox that run under MPI, and what an
+//! endpoint of the provider takes in all.
+
+use std::time::Duration;
 
 use tidegate_flow::{Config, FlowControl, PACKET_BYTES, SchemeName};
+use tidegate_link::ShmLink;
+use tidegate_message::{Endpoint, EndpointConfig};
 
 use super::{Known, number};
 use crate::data::{BadFigure, Keys, Named, Points, ValueOf};
 
+/// With two credit slots.
+fn config(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Config {
+    Config { piggyback: true, ..Config::new(scheme, processes - 1, slots_per_peer, 2) }
+}
+
 /// Bytes of one receiver: its book-keeping, which is built and counted, and its mailbox.
 fn bytes(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<[f64; 2], BadFigure> {
-    let config = Config { piggyback: true, ..Config::new(scheme, processes - 1, slots_per_peer, 2) };
+    let config = config(scheme, slots_per_peer, processes);
     let control = FlowControl::new(&config).map_err(|error| error.to_string())?;
     let slots = config.regions().map_err(|error| error.to_string())?.mailbox as usize;
     Ok([control.bookkeeping_bytes() as f64, (slots * PACKET_BYTES) as f64])
 }
 
-/// Of a `scheme`, `slots_per_peer` and `processes`: `mebibytes` of a receiver, and `bookkeeping`, bytes per sender.
+/// The least bound on receive memory of an endpoint on one host, in bytes: it has room for the tables of all peers once
+/// each has talked.
+fn least_bound(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<usize, BadFigure> {
+    let config = EndpointConfig {
+        flow: config(scheme, slots_per_peer, processes),
+        eager_bytes: 2048,
+        operations: 64,
+        receive_memory: 0,
+        patience: Duration::ZERO,
+        packets_per_progress: 64,
+        bulk_bytes_per_progress: 1 << 20,
+    };
+    Ok(Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| error.to_string())?)
+}
+
+/// Of a `scheme`, `slots_per_peer` and `processes`: `mebibytes` of a receiver, and `bookkeeping`, bytes per sender, as
+/// the paper counts them; `endpoint`, the MB of the least bound of a whole endpoint.
 pub(super) fn receiver(keys: &Keys) -> Known {
     let scheme = keys.get("scheme").and_then(|key| key.text.parse().ok()).ok_or("a scheme is needed")?;
     let processes = number(keys, "processes")?;
-    let [bookkeeping, mailbox] = bytes(scheme, number(keys, "slots_per_peer")?, processes)?;
+    let slots_per_peer = number(keys, "slots_per_peer")?;
+    let [bookkeeping, mailbox] = bytes(scheme, slots_per_peer, processes)?;
+    let endpoint = least_bound(scheme, slots_per_peer, processes)? as f64 / 1e6;
     let per_sender = bookkeeping / f64::from(processes - 1);
     let mebibytes = (bookkeeping + mailbox) / 1_048_576.0;
-    Ok(vec![("bookkeeping", per_sender.to_string()), ("mebibytes", mebibytes.to_string())])
+    let found = [("bookkeeping", per_sender), ("mebibytes", mebibytes), ("endpoint", endpoint)];
+    Ok(found.map(|(name, value)| (name, value.to_string())).into())
 }
 
 /// How many times less `dynamic` takes than `static`, at least, among these `numbers` of processes.

@@ -1,6 +1,6 @@
 //! Waits for credits, full mailboxes, posted buffers: what helps depends on the scheme.
 
-use tidegate_fi::parameter::sizes::SLOTS;
+use tidegate_fi::parameter::sizes::{LEAST_POOL, SLOTS};
 use tidegate_flow::{Buffers, ReceiverResource, SchemeName};
 use tidegate_message::Counter;
 
@@ -72,10 +72,23 @@ pub fn has_few_slots(run: &View) -> bool {
     of_slots && run.processes.iter().any(|process| process.facts.slots_per_peer < FEWEST_CHOSEN)
 }
 
+/// The slots of the pool for all senders, if there is one.
+fn pool(run: &View) -> Option<u32> {
+    let is_pool = scheme(run)?.lends() == ReceiverResource::PoolSlots;
+    is_pool.then(|| run.processes[0].facts.posted.unwrap_or_default().pool_most)
+}
+
 /// Few slots, and sends that waited: whatever else holds up the job, more slots cost little and help.
 pub fn few_slots(run: &View) -> Option<Point> {
     let (at, longest) = run.most(Counter::DelayNanoseconds)?;
-    if !has_few_slots(run) || run.processes[at].part(longest, run) < SETTING_COSTS {
+    if run.processes[at].part(longest, run) < SETTING_COSTS {
+        return None;
+    }
+    if let Some(slots) = pool(run).filter(|slots| *slots < LEAST_POOL) {
+        let full = run.job(Counter::MailboxFull);
+        return (full > 0).then(|| empty_pools(run, full, slots));
+    }
+    if !has_few_slots(run) {
         return None;
     }
     let slots = run.processes.iter().map(|process| process.facts.slots_per_peer).min().unwrap_or(0);
@@ -207,8 +220,8 @@ pub fn full_mailboxes(run: &View) -> Option<Point> {
     if !matches!(lends, ReceiverResource::Nothing | ReceiverResource::PoolSlots) || full == 0 || !matters {
         return None;
     }
-    if lends == ReceiverResource::PoolSlots {
-        return Some(empty_pools(run, full));
+    if let Some(slots) = pool(run) {
+        return Some(empty_pools(run, full, slots));
     }
     let wanted = u64::from(run.processes[0].facts.slots_per_peer) * 2;
     let (at, _) = run.most(Counter::MailboxPeak)?;
@@ -229,14 +242,17 @@ pub fn full_mailboxes(run: &View) -> Option<Point> {
 }
 
 /// Senders found no slot in the pool of their receiver, and waited until they were invited.
-fn empty_pools(run: &View, full: u64) -> Point {
-    let slots = run.processes[0].facts.posted.unwrap_or_default().pool_most;
-    let wanted = u64::from(slots) * 2;
+fn empty_pools(run: &View, full: u64, slots: u32) -> Point {
+    let wanted = (u64::from(slots) * 2).max(LEAST_POOL.into());
+    let remedy = if slots < LEAST_POOL {
+        format!("That is few: --pool-slots {wanted} gives as many as Tidegate chooses at least.")
+    } else {
+        format!("--pool-slots {wanted} makes pools twice as large. Where receivers are slow that hardly helps.")
+    };
     let text = format!(
-        "{} times a sender found none of the {} slots of its receiver's pool free, and waited until it was invited: \
-         --pool-slots {wanted} makes pools twice as large. Where receivers are slow that hardly helps.",
+        "{} times a sender found none of the {} of its receiver's pool free, and waited until it was invited. {remedy}",
         count(full),
-        count(slots.into()),
+        if slots == 1 { "1 slot".to_owned() } else { format!("{} slots", count(slots.into())) },
     );
     let evidence = vec![of_job(run, Counter::MailboxFull), of_job(run, Counter::PacketsSent)];
     let headline = format!("pools were full {} times: a pool has {} slots", count(full), count(slots.into()));

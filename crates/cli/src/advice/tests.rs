@@ -196,6 +196,8 @@ fn one_rank_that_holds_up_the_others_is_named_and_flow_control_is_not_blamed() {
         (ids(&advice).join(" "), advice.changes().join(" "))
     };
     assert_eq!(few(4, &[], "static"), ("few_slots held_up".into(), "--slots 64".into()));
+    let full = [(Counter::MailboxFull, 5_000)];
+    assert_eq!(few(4, &full, "speculative"), ("mailbox_full held_up".into(), "--pool-slots 256".into()), "64 slots");
     let refused = [(Counter::Refusals, 5_000)];
     assert_eq!(few(64, &refused, "rnr"), ("refusals held_up".into(), "--buffers 100 --scheme dynamic".into()));
 }

@@ -26,7 +26,7 @@ pub const LEAST_MAILBOX: usize = 256 << 10;
 pub const MOST_MAILBOX: usize = 1 << 20;
 /// Slots of a pool where the bound that the user gave is too small for the usual number and all peers: a mailbox of
 /// 16 KiB, with which the mean over the Intel MPI Benchmarks is as with more (papers/ours, `imb`).
-const LEAST_POOL: u32 = 256;
+pub const LEAST_POOL: u32 = 256;
 /// The bound on receive memory, in bytes.
 pub const RECEIVE_MEMORY: usize = 64 << 20;
 /// All ranks on a node may keep this part of its memory for their senders, one in 8.
