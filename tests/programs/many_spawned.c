@@ -1,6 +1,6 @@
 // A rank starts many more of the same program in one call, and exchanges messages with all of them while all are there.
 //
-// usage: crowd CHILDREN
+// usage: many_spawned CHILDREN
 
 #include <mpi.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void check(const int *ints, int child, int message) {
     int wanted[INTS];
     fill(wanted, child, message);
     if (memcmp(ints, wanted, sizeof wanted) != 0) {
-        fprintf(stderr, "crowd: message %d of child %d is wrong\n", message, child);
+        fprintf(stderr, "many_spawned: message %d of child %d is wrong\n", message, child);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
 }
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
         }
         for (int child = 0; child < children; child++)
             MPI_Send(&go, 1, MPI_INT, child, 2, others);
-        printf("crowd: %d children, all as sent\n", children);
+        printf("many_spawned: %d children, all as sent\n", children);
     }
     MPI_Comm_disconnect(&others);
     MPI_Finalize();
