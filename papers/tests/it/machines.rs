@@ -73,6 +73,8 @@ fn those_of_l_a_r_and_b_have_the_values_of_the_code() {
         let unit = format!("{} {} for {} bytes", set.name, set.sending(set.unit_bytes), set.unit_bytes);
         has("brewer", "sending a unit", &[unit]);
         has("brewer", "room at arrival", &[format!("{} {}", set.name, u32::from(set.arrival_cells) * set.cell_bytes)]);
+        let matched = 1e6 / set.extraction() as f64;
+        has("brewer", "the rate of bandwidth matching", &[format!("{} {matched:.1}", set.name)]);
         let jitter = f64::from(set.jitter_per_mille) / 5.0;
         has("brewer", "variation of block times", &[format!("{} {jitter:.1} %", set.name)]);
     }

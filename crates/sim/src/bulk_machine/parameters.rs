@@ -76,9 +76,9 @@ pub enum BarrierKind {
 /// When the sender of a block counts it as sent, where a technique wants it delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// When a small message of the receiver has come, which has taken all of it.
+    /// When a small message of the receiver has come, which has taken all of it. A variant of ours.
     Acknowledged,
-    /// When its last unit is in the network (B §3.1: "when it finishes sending").
+    /// When its last unit is in the network (B §3.1: "when it finishes sending"). This is what all three machines have.
     Injected,
 }
 
@@ -165,7 +165,7 @@ impl BulkParameters {
             receive_signal: Time::from_nanoseconds(1_700),
             reception: Reception::Polling { every: 1, most: u32::MAX },
             barrier: BarrierKind::Hardware(Time::from_microseconds(4)),
-            proof: Proof::Acknowledged,
+            proof: Proof::Injected,
             jitter_per_mille: 10,
         }
     }
@@ -200,7 +200,7 @@ impl BulkParameters {
             receive_signal: Time::from_nanoseconds(2_200),
             reception: Reception::Polling { every: 1, most: u32::MAX },
             barrier: BarrierKind::Tree { arity: 2 },
-            proof: Proof::Acknowledged,
+            proof: Proof::Injected,
             jitter_per_mille: 20,
         }
     }
@@ -234,7 +234,7 @@ impl BulkParameters {
             receive_signal: Time::from_nanoseconds(3_060),
             reception: Reception::Interrupts,
             barrier: BarrierKind::Tree { arity: 2 },
-            proof: Proof::Acknowledged,
+            proof: Proof::Injected,
             jitter_per_mille: 20,
         }
     }
@@ -272,5 +272,13 @@ impl BulkParameters {
             Mover::Engine => of(1_000_000_000_000 / self.node_bandwidth.0),
         };
         (Time(of(self.send_unit.0)), per_byte)
+    }
+
+    /// The time that a receiver's processor needs for each byte of whole units, in picoseconds: `bandwidth_matching`
+    /// keeps to it.
+    #[must_use]
+    pub fn extraction(&self) -> u64 {
+        let (first, per_byte) = self.receiving();
+        (first.0 + per_byte * u64::from(self.wire_bytes(self.unit_bytes))) / u64::from(self.unit_bytes)
     }
 }

@@ -260,7 +260,7 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
             |d, t| d.watched = ranges(t)?;
     "workload" "variation" "as_published"
         "What is changed of a NAS benchmark: as_published, input_given (MG without the reductions for its input), \
-         interior_points (LU: work by interior points, as its loops have it), edges_copied (LU), words_at_first, or transpose_at_once (FT)" =>
+         interior_points (LU: work by interior points, as its loops have it), edges_copied (LU, the same), words_at_first, or transpose_at_once (FT)" =>
         |d, t| d.variation = match word(t, &["as_published", "input_given", "interior_points", "edges_copied", "words_at_first", "transpose_at_once"])? {
             "input_given" => Variation::InputGiven,
             "interior_points" => Variation::InteriorPoints,

@@ -94,7 +94,7 @@ fn interior(points: u32, (parts, index): (u32, u32)) -> u32 {
 fn of_process(nas: &Nas, size: u32, interior: u32) -> Time {
     let (time, plane) = (nas.time(size), f64::from(nas.edge() - 2).powi(2));
     match nas.variation {
-        Variation::InteriorPoints => share(time, f64::from(interior * size) / plane),
+        Variation::InteriorPoints | Variation::EdgesCopied => share(time, f64::from(interior * size) / plane),
         _ => time,
     }
 }

@@ -127,7 +127,7 @@ pub enum Variation {
     /// LU: a process computes for the interior points that it has, as the program's loops do, and not as much as every
     /// other.
     InteriorPoints,
-    /// LU: an edge that may not leave yet waits as a copy, and its sender goes on.
+    /// LU: an edge that may not leave yet waits as a copy, and its sender goes on. Work is by interior points.
     EdgesCopied,
     /// Before anything else, everybody sends a word to everybody, all at once.
     WordsAtFirst,

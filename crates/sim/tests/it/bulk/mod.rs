@@ -112,9 +112,9 @@ fn a_cyclic_shift_that_nobody_coordinates_falls_behind_where_receiving_is_dear()
 #[test]
 fn a_block_that_counts_as_sent_when_injected_needs_no_answer() {
     let usual = BulkParameters::paragon();
-    let injected = BulkParameters { proof: Proof::Injected, ..usual };
+    let acknowledged = BulkParameters { proof: Proof::Acknowledged, ..usual };
     let of = job(TechniqueName::Barriers, BulkPattern::CyclicShift { passes: 1 }, 512);
-    let (with, without) = (outcome(&usual, &of), outcome(&injected, &of));
+    let (with, without) = (outcome(&acknowledged, &of), outcome(&usual, &of));
     assert_eq!(with.units - without.units, 8 * 7);
     assert!(without.end < with.end);
 }
