@@ -106,6 +106,16 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
         }
     }
 
+    /// How many peers the endpoint may have now.
+    pub fn places_open(&self) -> u32 {
+        self.routes.open_places()
+    }
+
+    /// Whether the endpoint may have more peers soon.
+    pub fn may_open_places(&self) -> bool {
+        self.routes.may_open()
+    }
+
     /// The path to a peer, if the place is taken.
     #[inline]
     pub fn path(&self, peer: PeerId) -> Option<Path> {
@@ -164,7 +174,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 return Some(event);
             }
         }
-        None
+        self.routes.poll_low().then_some(LinkEvent::PlacesLow)
     }
 
     /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer
@@ -172,7 +182,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     fn translate(&mut self, event: LinkEvent, path: fn(PeerId) -> Path) -> Option<LinkEvent> {
         let place = |peer| self.routes.find(path(peer));
         match event {
-            LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => Some(event),
+            LinkEvent::TransferEnded(..) | LinkEvent::LimitReached | LinkEvent::PlacesLow => Some(event),
             LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
             LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
             LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),
@@ -464,6 +474,14 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         self.first.tell_newcomers(PeerId(of_first), bytes);
         second.tell_newcomers(PeerId(of_second), bytes);
         self.routes.divide([of_first, of_second]);
+    }
+
+    /// Newcomers by either link take places of the endpoint, so neither has more of them than the endpoint.
+    fn open_places(&mut self, open: u32, most: u32) {
+        let Some(second) = &mut self.second else { return self.first.open_places(open, most) };
+        let [of_first, of_second] = self.routes.open(open, most);
+        self.first.open_places(of_first.0, of_first.1);
+        second.open_places(of_second.0, of_second.1);
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {

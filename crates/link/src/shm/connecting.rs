@@ -95,7 +95,9 @@ impl ShmLink {
         self.look_soon();
         let is_noticed =
             |peer: &Peer| matches!(peer.state, PeerState::Leaving | PeerState::Departed | PeerState::Released);
-        let is_changing = self.peers.iter().any(is_noticed) || self.segment.sees_some_ended(&self.here);
+        let is_changing = self.segment.may_open_places()
+            || self.peers.iter().any(is_noticed)
+            || self.segment.sees_some_ended(&self.here);
         let peers = self.table.capacity() as u32;
         self.weigh(None, LinkError::TableFull { owner: "this process".into(), peers, is_changing })
     }

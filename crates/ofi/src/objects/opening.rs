@@ -372,6 +372,35 @@ mod tests {
     }
 
     #[test]
+    fn print() {
+        for ranks in [1, 8, 64, 256, 1024] {
+            for later in [true, false] {
+                let mut settings = Settings { node_memory: None, ..Settings::default() };
+                (settings.job.size, settings.job.local_size) = (Some(ranks), Some(ranks));
+                let config = |flow: Config| EndpointConfig {
+                    flow,
+                    eager_bytes: settings.eager_bytes,
+                    operations: OPERATIONS_MOST,
+                    receive_memory: 64 << 20,
+                    patience: INJECT_PATIENCE,
+                    packets_per_progress: PACKETS_PER_PROGRESS,
+                    bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
+                };
+                let for_all = |flow: &Config| Engine::receive_memory_for_all(&config(flow.clone())).unwrap_or(0);
+                let (mut flow, _) = settings.flow(4, for_all);
+                if !later {
+                    flow = Config { peers: flow.at_opening(), later: 0, ..flow };
+                }
+                let link = ShmLink::new(ShmConfig::new(flow.clone())).unwrap();
+                let engine = Engine::new(config(flow.clone()), Links::alone(link)).unwrap();
+                let counters = engine.link().counters();
+                let all = [Counter::MailboxBytes, Counter::WindowBytes, Counter::ReceiveFixedBytes, Counter::BookkeepingBytes].map(|it| counters.get(it));
+                eprintln!("{ranks}: {} {} {} places {:?} {all:?}", flow.peers, flow.newcomers, flow.later, engine.places());
+            }
+        }
+    }
+
+    #[test]
     fn places_for_newcomers_take_nearly_nothing_from_the_peers_that_were_planned_for() {
         for (ranks, mailbox_more, window_less, fixed_more) in
             [(1, 0, 4, 1400), (8, 0, 4, 1400), (64, 64, 1, 800), (1024, 128, 1, 1500)]

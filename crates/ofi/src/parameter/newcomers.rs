@@ -10,8 +10,14 @@ use super::sizes::{LEAST_MAILBOX, Needs, slots_by_default};
 use crate::lower::Choice;
 use tidegate_message::flow::{Config, PACKET_BYTES, ReceiverResource};
 
-/// Most newcomers.
+/// Most newcomers that have places when the endpoint opens.
 pub const NEWCOMERS_MOST: u32 = 512;
+/// Most newcomers beyond these, for whom places are opened when they come.
+const LATER_MOST: u32 = 1 << 16;
+/// For how many of these there is room in the tables: as many as so many bytes each of this part of the receive memory
+/// are enough for. That is more than the spare receive memory can pay for, which says how many may come.
+const LATER_BYTES: usize = 4 << 10;
+const LATER_PART: usize = 4;
 /// Bytes that their slots may add to a mailbox; one part in [`PART`] of it where that is more and slots move.
 const MAILBOX_BYTES: usize = LEAST_MAILBOX / 4;
 /// They may take one part in this number of a mailbox, and of the receive memory beyond its least.
@@ -68,7 +74,14 @@ impl Settings {
             }
             step /= 2;
         }
-        if newcomers < needed { planned } else { of(newcomers) }
+        match newcomers {
+            _ if newcomers < needed => planned,
+            NEWCOMERS_MOST if planned.scheme.lends().shares_a_pool() => {
+                let later = (room / LATER_PART / LATER_BYTES).min(LATER_MOST as usize) as u32;
+                Config { later, ..of(newcomers + later) }
+            }
+            _ => of(newcomers),
+        }
     }
 
     /// Whether a network to other hosts may be opened.

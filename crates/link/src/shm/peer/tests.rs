@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU32;
 struct Owned {
     entries: Vec<Entry>,
     places: Places,
+    open: AtomicU64,
     index: Vec<AtomicU32>,
 }
 
@@ -32,6 +33,7 @@ impl Owned {
         Owned {
             entries: (0..peers).map(entry).collect(),
             places: Places::default(),
+            open: AtomicU64::new(peers as u64),
             index: (0..Index::words_for(peers)).map(|_| AtomicU32::new(0)).collect(),
         }
     }
@@ -42,6 +44,7 @@ impl Owned {
             Table::new(Parts {
                 entries: NonNull::from(&*self.entries),
                 places: NonNull::from(&self.places),
+                open: NonNull::from(&self.open),
                 index: Index::new(NonNull::from(&*self.index)),
             })
         }
