@@ -51,6 +51,7 @@ macro_rules! by_path {
 }
 
 mod carrying;
+mod places;
 mod routes;
 
 impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
@@ -95,25 +96,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     #[inline]
     pub fn look_at_second(&self) -> Option<&B> {
         self.second.as_ref()
-    }
-
-    /// The endpoint's place of the peer at the end of a path, a new one if it has none. `None`: the endpoint has as
-    /// many peers as it was made for.
-    pub fn place(&mut self, path: Path) -> Option<PeerId> {
-        match path {
-            Path::First(peer) if self.second.is_none() => Some(peer),
-            _ => self.routes.admit(path),
-        }
-    }
-
-    /// How many peers the endpoint may have now.
-    pub fn places_open(&self) -> u32 {
-        self.routes.open_places()
-    }
-
-    /// Whether the endpoint may have more peers soon.
-    pub fn may_open_places(&self) -> bool {
-        self.routes.may_open()
     }
 
     /// The path to a peer, if the place is taken.

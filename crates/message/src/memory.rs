@@ -369,7 +369,7 @@ impl<B: Buffer> Memory<B> {
         Ok(Division { newcomers: few, fixed: division.fixed + beside, later, ..division })
     }
 
-    /// The number of later newcomers' places that so many spare bytes can pay for.
+    /// The number of later newcomers' places that this many spare bytes can pay for.
     fn later(config: &EndpointConfig, spare: usize, others: impl Fn(&EndpointConfig) -> Others) -> u32 {
         let all = config.flow.later;
         let is_paid = |later: u32| {

@@ -175,6 +175,29 @@ mod tests {
     }
 
     #[test]
+    fn places_are_opened_for_newcomers_by_either_link_and_asked_for_when_few_are_free() {
+        const OPEN: u32 = 3 + PLACES_AHEAD;
+        let mut routes = Routes::new(1000);
+        routes.divide([2, 1]);
+        assert_eq!(routes.open(OPEN, 1000), [(OPEN - 1, 999), (OPEN - 2, 998)]);
+        assert_eq!((routes.admit(Path::First(PeerId(0))), routes.poll_low()), (Some(PeerId(0)), false));
+        let newcomer = |number| Path::Second(PeerId(1 + number));
+        assert_eq!((routes.admit(newcomer(0)), routes.poll_low()), (Some(PeerId(3)), false), "all were free");
+        assert_eq!((routes.admit(newcomer(1)), routes.poll_low(), routes.poll_low()), (Some(PeerId(4)), true, false));
+        let last = (2..PLACES_AHEAD + 1).filter_map(|number| routes.admit(newcomer(number))).last();
+        assert_eq!((last, routes.poll_low()), (Some(PeerId(OPEN - 1)), true), "one finds none, and that is told");
+        assert_eq!(
+            (routes.may_open(), routes.open(OPEN + 1, OPEN + 1)[1], routes.may_open()),
+            (true, (OPEN - 1, OPEN - 1), false)
+        );
+        assert_eq!(
+            (routes.admit(Path::First(PeerId(2))), routes.poll_low()),
+            (Some(PeerId(OPEN)), false),
+            "the last of all"
+        );
+    }
+
+    #[test]
     fn the_first_peers_of_each_link_are_those_that_the_endpoint_was_planned_for() {
         let mut routes = Routes::new(6);
         routes.divide([2, 1]);

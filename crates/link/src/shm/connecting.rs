@@ -66,6 +66,9 @@ impl ShmLink {
         };
         self.connect_retry = ConnectRetry::default();
         self.introduce(peer, *address);
+        if self.is_low_on_places() {
+            self.look_soon();
+        }
         Ok(peer)
     }
 
@@ -116,7 +119,7 @@ impl ShmLink {
             Some(address) => {
                 self.introduce(source, address);
                 // A newcomer has taken the last place: some who have ended may still have theirs.
-                if self.table.is_full() {
+                if self.table.is_full() || self.is_low_on_places() {
                     self.look_soon();
                 }
             }

@@ -61,14 +61,14 @@ fn page_of_counters(config: &StatsConfig, flow: &Config, endpoint: u64) -> Resul
 }
 
 impl ShmConfig {
-    /// Bytes that the segment of such an endpoint takes in `/dev/shm` at most, once all peers have talked and all send
-    /// buffers are in use. `None`: flow control refuses the configuration.
+    /// Bytes that the segment of such an endpoint takes in `/dev/shm` at most, once all peers that have places from the
+    /// start have talked and all send buffers are in use. `None`: flow control refuses the configuration.
     pub fn segment_bytes(&self) -> Option<u64> {
         let regions = self.flow.regions().ok()?;
         let (bounce_buffers, send_buffers) = self.buffers();
         let (peers, slots) = (self.flow.peers.into(), regions.mailbox.max(1).into());
         let layout = layout::Layout::of(peers, slots, bounce_buffers.into(), send_buffers.into())?;
-        Some(layout.total() as u64)
+        Some((layout.total() - layout::entry_bytes(self.flow.later as usize)) as u64)
     }
 }
 

@@ -280,9 +280,6 @@ impl ShmLink {
         let listed_at = self.roster.len();
         self.roster.push(peer);
         self.peers[at] = Peer { address: Some(address), state: PeerState::Known, listed_at, ..Peer::default() };
-        if self.is_low_on_places() {
-            self.look_soon();
-        }
         if self.by_address.insert(address, peer).is_none() {
             self.count_process(&address);
         }

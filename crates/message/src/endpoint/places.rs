@@ -1,6 +1,6 @@
-//! More newcomers come than have places: places are opened, as long as spare receive memory pays for what a newcomer may
-//! make us keep. So the bound holds at every moment, and newcomers that never come take nothing of it but for those that
-//! have places from the start.
+//! More newcomers come than have places: places are opened, as long as spare receive memory pays for all that a
+//! newcomer may make us keep. So the bound holds at every moment, and newcomers that never come take nothing of it, but
+//! for the first, which have places from the start.
 
 use super::Endpoint;
 use crate::counter::Counter;

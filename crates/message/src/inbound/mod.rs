@@ -80,7 +80,7 @@ impl<L: Link> Inbound<L> {
         &self.windows
     }
 
-    /// Takes this number of bytes out of the spare receive memory for good. Returns whether there were so many.
+    /// Takes this number of bytes out of the spare receive memory for good. Returns whether it had as many.
     pub(crate) fn take_spare(&mut self, bytes: usize) -> bool {
         self.windows.take_spare(bytes)
     }

@@ -133,10 +133,25 @@ mod tests {
     #[test]
     fn there_are_few_newcomers_where_each_costs_much_and_none_where_memory_is_short() {
         assert_eq!(of(SchemeName::Static, Some(8), None), (64, 16, [256, 320]));
-        assert_eq!(of(SchemeName::Speculative, Some(8), None).1, 512);
         assert_eq!(of(SchemeName::Preposted, Some(8), None).1, 0);
         let with = |bytes| of(SchemeName::Dynamic, Some(8), Some(bytes)).1;
         assert_eq!([100 << 10, 1 << 20, 8 << 20, 64 << 20].map(with), [0, 14, 123, 512]);
+    }
+
+    #[test]
+    fn where_all_share_a_pool_more_have_places_when_they_come() {
+        let later = |scheme, receive_memory| {
+            let mut settings = Settings { node_memory: None, scheme, receive_memory, ..Settings::default() };
+            (settings.job.size, settings.job.local_size) = (Some(8), Some(8));
+            let flow = settings.flow(4, |flow| flow.peers as usize * 4600).0;
+            (flow.newcomers - flow.later, flow.later)
+        };
+        for scheme in [SchemeName::Speculative, SchemeName::SharedWindow] {
+            assert_eq!(later(scheme, None), (512, 4078), "{scheme}");
+            assert_eq!(later(scheme, Some(1 << 30)), (512, LATER_MOST), "{scheme}");
+            assert_eq!(later(scheme, Some(8 << 20)).1, 0, "{scheme}: there are not even 512 from the start");
+        }
+        assert_eq!(later(SchemeName::Dynamic, None), (512, 0), "a newcomer has slots, which are there from the start");
     }
 
     #[test]

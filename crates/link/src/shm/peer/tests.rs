@@ -51,6 +51,21 @@ impl Owned {
     }
 }
 
+#[test]
+fn no_more_places_are_taken_than_their_owner_has_opened() {
+    let owned = Owned::new(4);
+    owned.open.store(2, Ordering::Relaxed);
+    let table = owned.table();
+    assert_eq!([1, 2, 3].map(|pid| insert(&table, &address(pid))), [Some(PeerId(0)), Some(PeerId(1)), None]);
+    assert!(table.is_full());
+    // One that takes a place all the same is not heard.
+    owned.entries[3].state.store(State::Connected as u64, Ordering::Relaxed);
+    owned.places.used.store(4, Ordering::Relaxed);
+    assert_eq!((table.used(), table.address(PeerId(3)), table.taken().count()), (2, None, 2));
+    owned.open.store(4, Ordering::Relaxed);
+    assert_eq!(insert(&table, &address(3)), Some(PeerId(2)));
+}
+
 fn insert(table: &Table, address: &Address) -> Option<PeerId> {
     table.find_or_insert(address, |_| Ok(())).unwrap()
 }
