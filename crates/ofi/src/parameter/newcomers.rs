@@ -148,7 +148,7 @@ mod tests {
         };
         for scheme in [SchemeName::Speculative, SchemeName::SharedWindow] {
             assert_eq!(later(scheme, None), (512, 4078), "{scheme}");
-            assert_eq!(later(scheme, Some(1 << 30)), (512, LATER_MOST), "{scheme}");
+            assert_eq!(later(scheme, Some(2 << 30)), (512, LATER_MOST), "{scheme}");
             assert_eq!(later(scheme, Some(8 << 20)).1, 0, "{scheme}: there are not even 512 from the start");
         }
         assert_eq!(later(SchemeName::Dynamic, None), (512, 0), "a newcomer has slots, which are there from the start");
