@@ -407,6 +407,7 @@ mod tests {
             );
             assert!(most > few + 1800, "{ranks} ranks: {few} and {most} places");
         }
+        assert_eq!(of(SchemeName::SharedWindow, 8, |flow| flow).1, 2854);
         // The documents have these numbers for the usual bound.
         assert_eq!(
             [8, 64, 1024].map(|ranks| default(ranks, |flow| flow)),

@@ -146,8 +146,8 @@ mod tests {
             let flow = settings.flow(4, |flow| flow.peers as usize * 4600).0;
             (flow.newcomers - flow.later, flow.later)
         };
-        for scheme in [SchemeName::Speculative, SchemeName::SharedWindow] {
-            assert_eq!(later(scheme, None), (512, 4078), "{scheme}");
+        for (scheme, by_default) in [(SchemeName::Speculative, 4078), (SchemeName::SharedWindow, 4089)] {
+            assert_eq!(later(scheme, None), (512, by_default), "{scheme}");
             assert_eq!(later(scheme, Some(2 << 30)), (512, LATER_MOST), "{scheme}");
             assert_eq!(later(scheme, Some(8 << 20)).1, 0, "{scheme}: there are not even 512 from the start");
         }
