@@ -78,7 +78,8 @@ pub struct Tuning {
     pub rx_memory: Option<String>,
 
     /// Peers that may connect to one endpoint: endpoints of other processes [default: 4 for each rank of the job and 16
-    /// more, at least 64, while that takes little memory; ranks + 16 in any case; and up to 512 newcomers]
+    /// more, at least 64, while that takes little memory; ranks + 16 in any case; and up to 512 newcomers, or
+    /// some 3,000 where all share a pool]
     #[arg(long, value_name = "N", value_parser = value_of("peers"), help_heading = "Flow control")]
     pub peers: Option<String>,
 

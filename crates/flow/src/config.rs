@@ -27,6 +27,10 @@ pub struct Config {
     /// are not expected. An endpoint keeps little memory for messages of a newcomer, so that room for many newcomers,
     /// who may never come, takes little from others.
     pub newcomers: u32,
+    /// How many of the newcomers, the last, have no place when the endpoint opens. Their places are opened while the
+    /// endpoint runs, when newcomers need them and memory is there that pays for them. There are none where a peer has
+    /// slots or buffers of its own, since a mailbox does not grow.
+    pub later: u32,
     /// Mailbox slots per peer, credit slots included; of a peer that is not expected there are as few as are legal.
     pub slots_per_peer: u32,
     /// Of those, slots reserved for credit packets. Without meaning under `none`.
@@ -49,6 +53,7 @@ impl Config {
             peers,
             expected_peers: None,
             newcomers: 0,
+            later: 0,
             slots_per_peer,
             credit_slots,
             piggyback: false,
@@ -225,6 +230,11 @@ impl Config {
     /// How many peers the endpoint was planned for: all but the newcomers.
     pub fn planned(&self) -> u32 {
         self.peers.saturating_sub(self.newcomers)
+    }
+
+    /// How many peers have places when the endpoint opens.
+    pub fn at_opening(&self) -> u32 {
+        self.peers.saturating_sub(self.later)
     }
 
     /// How many peers share the data region at the start.

@@ -51,6 +51,7 @@ macro_rules! by_path {
 }
 
 mod carrying;
+mod places;
 mod routes;
 
 impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
@@ -95,15 +96,6 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     #[inline]
     pub fn look_at_second(&self) -> Option<&B> {
         self.second.as_ref()
-    }
-
-    /// The endpoint's place of the peer at the end of a path, a new one if it has none. `None`: the endpoint has as
-    /// many peers as it was made for.
-    pub fn place(&mut self, path: Path) -> Option<PeerId> {
-        match path {
-            Path::First(peer) if self.second.is_none() => Some(peer),
-            _ => self.routes.admit(path),
-        }
     }
 
     /// The path to a peer, if the place is taken.
@@ -164,7 +156,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 return Some(event);
             }
         }
-        None
+        self.routes.poll_low().then_some(LinkEvent::PlacesLow)
     }
 
     /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer
@@ -172,7 +164,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     fn translate(&mut self, event: LinkEvent, path: fn(PeerId) -> Path) -> Option<LinkEvent> {
         let place = |peer| self.routes.find(path(peer));
         match event {
-            LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => Some(event),
+            LinkEvent::TransferEnded(..) | LinkEvent::LimitReached | LinkEvent::PlacesLow => Some(event),
             LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
             LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
             LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),
@@ -464,6 +456,14 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         self.first.tell_newcomers(PeerId(of_first), bytes);
         second.tell_newcomers(PeerId(of_second), bytes);
         self.routes.divide([of_first, of_second]);
+    }
+
+    /// Newcomers by either link take places of the endpoint, so neither has more of them than the endpoint.
+    fn open_places(&mut self, open: u32, most: u32) {
+        let Some(second) = &mut self.second else { return self.first.open_places(open, most) };
+        let [of_first, of_second] = self.routes.open(open, most);
+        self.first.open_places(of_first.0, of_first.1);
+        second.open_places(of_second.0, of_second.1);
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {

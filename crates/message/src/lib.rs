@@ -69,7 +69,8 @@ pub use deferral::Pressure;
 pub use endpoint::{BacklogInspection, Endpoint, Share, WindowInspection};
 pub use link::{
     Arrival, BatchPiece, Bounce, BounceBuffers, Buffer, Capabilities, Carry, Closing, Departure, Fill, Link, LinkEvent,
-    Medium, PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus, WriteError,
+    Medium, PLACES_AHEAD, PeerMemory, PeerNames, RemoteMemory, SenderWrites, Span, TransferId, TransferStatus,
+    WriteError,
 };
 pub use memory::EndpointError;
 pub use open::{OPEN_MOST, OpenMessage, OpenReceive, OpenSend, PeerWait, Snapshot};

@@ -80,7 +80,7 @@ impl From<ConfigError> for EndpointError {
 impl EndpointError {
     /// The bound on receive memory is less than the least.
     pub fn receive_memory_too_small(config: &EndpointConfig, least: usize) -> Self {
-        let (bytes, peers, buffers) = (config.receive_memory, config.flow.peers, config.flow.buffers_field());
+        let (bytes, peers, buffers) = (config.receive_memory, config.flow.at_opening(), config.flow.buffers_field());
         EndpointError::ReceiveMemoryTooSmall { bytes, least, peers, buffers }
     }
 
@@ -127,6 +127,8 @@ pub(crate) struct Division {
     pub(crate) sessions: Option<u32>,
     /// Bytes that belong to no window yet.
     pub(crate) spare: usize,
+    /// How many of the [later](FlowConfig::later) newcomers' places these can pay for.
+    pub(crate) later: u32,
 }
 
 /// One part in so many of the memory for messages is set aside for the tables of lists. While any message is left, a
@@ -145,6 +147,9 @@ const ANSWERS_MOST: u32 = 1 << 16;
 const FEW_WINDOW: u32 = 2048;
 /// Newcomers may take one part in this number of the memory for messages. The spare memory pays for it.
 const NEWCOMERS_SHARE: usize = 8;
+/// What the tables keep for a place that is not open yet, in bytes: parts of pointers to pages (at most half of what a
+/// silent peer may cost, see `tests/peers/silent.rs`).
+const CLOSED_BYTES: usize = 4;
 /// Sessions that there have to be for that.
 const FEW_LEAST: usize = 8;
 
@@ -272,19 +277,41 @@ impl<B: Buffer> Memory<B> {
     /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, tables of peers,
     /// and for each peer control packets that its mailbox refuses. It is for the day on which all peers talk: those
     /// that never do take next to nothing of it.
-    fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<Fixed, ConfigError> {
+    fn fixed(config: &EndpointConfig, others: Others) -> Result<Fixed, ConfigError> {
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
+        Ok(Fixed { shared: mailbox + Self::places_memory(config, others)?, each: others.each })
+    }
+
+    /// The part of it that depends on how many places are open.
+    fn places_memory(config: &EndpointConfig, others: Others) -> Result<usize, ConfigError> {
+        let places = config.flow.at_opening();
+        let flow = FlowControl::new(&FlowConfig { peers: places, later: 0, ..config.flow.clone() })?;
         let bookkeeping = flow.bookkeeping_bytes() + others.tables + others.link;
-        let peers = config.flow.peers as usize;
-        let controls = peers * Self::control_memory(&config.flow) + WaitingControl::BYTES_BEGUN;
-        let shared = mailbox + bookkeeping + controls + Matching::<B>::bytes_begun(config.flow.peers);
-        Ok(Fixed { shared, each: others.each })
+        let controls = places as usize * Self::control_memory(&config.flow) + WaitingControl::BYTES_BEGUN;
+        let closed = config.flow.later as usize * CLOSED_BYTES;
+        Ok(bookkeeping + controls + Matching::<B>::bytes_begun(places) + closed)
+    }
+
+    /// What it takes to open places for newcomers until no more than `later` are not open: the bytes that are fixed
+    /// from then on, and those of the newcomers' windows.
+    pub(crate) fn opening_memory(
+        config: &EndpointConfig,
+        later: u32,
+        others: impl Fn(&EndpointConfig) -> Others,
+    ) -> Result<(usize, usize), ConfigError> {
+        let flow = FlowConfig { later, ..config.flow.clone() };
+        let opened = EndpointConfig { flow, ..config.clone() };
+        let few = Self::limits_of(FEW_WINDOW, ControlSize::LEAST, config.eager_bytes);
+        let count = config.flow.later.saturating_sub(later) as usize;
+        let of_all = |config| Self::places_memory(config, others(config));
+        let fixed = of_all(&opened)? - of_all(config)? + count * (others(config).each + Self::session_memory(few));
+        Ok((fixed, count * few.window as usize))
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, next to nothing for each
     /// peer, and one session.
     pub(crate) fn least(config: &EndpointConfig, others: Others) -> Result<usize, ConfigError> {
-        let fixed = Self::fixed(config, &FlowControl::new(&config.flow)?, others)?;
+        let fixed = Self::fixed(config, others)?;
         Ok(Self::with_one_session(config, fixed).min(Self::with_all_sessions(config, fixed)))
     }
 
@@ -292,13 +319,13 @@ impl<B: Buffer> Memory<B> {
     /// message of the protocol together, and to keep what it makes us say until it listens, where such messages are as
     /// short as can be, an envelope, and the answer to one request.
     pub(crate) fn least_for_all(config: &EndpointConfig, others: Others) -> Result<usize, ConfigError> {
-        let fixed = Self::fixed(config, &FlowControl::new(&config.flow)?, others)?;
+        let fixed = Self::fixed(config, others)?;
         Ok(Self::with_all_sessions(config, fixed))
     }
 
     fn with_all_sessions(config: &EndpointConfig, fixed: Fixed) -> usize {
         let each = fixed.each + Self::ENVELOPE_BYTES + Self::session_memory(Limits::default());
-        fixed.shared + config.flow.peers as usize * each
+        fixed.shared + config.flow.at_opening() as usize * each
     }
 
     fn with_one_session(config: &EndpointConfig, fixed: Fixed) -> usize {
@@ -307,7 +334,8 @@ impl<B: Buffer> Memory<B> {
 
     /// Bytes for all peers that have no session, where there are not enough for all.
     fn strangers_memory(config: &EndpointConfig) -> usize {
-        config.flow.peers as usize * Self::STRANGER_BYTES + Sessions::bytes_most(config.flow.peers)
+        let peers = config.flow.at_opening();
+        peers as usize * Self::STRANGER_BYTES + Sessions::bytes_most(peers)
     }
 
     /// Bytes of a session there, its window apart.
@@ -318,27 +346,40 @@ impl<B: Buffer> Memory<B> {
     /// Divides the receive memory.
     pub(crate) fn divide(
         config: &EndpointConfig,
-        flow: &FlowControl,
-        others: Others,
+        others: impl Fn(&EndpointConfig) -> Others,
     ) -> Result<Division, EndpointError> {
-        let fixed = Self::fixed(config, flow, others)?;
+        let fixed = Self::fixed(config, others(config))?;
         if config.receive_memory < Self::with_all_sessions(config, fixed) {
             return Self::divide_among_few(config, fixed);
         }
         // The bytes of newcomers besides their windows, and with these.
         let few = Self::limits_of(FEW_WINDOW, ControlSize::LEAST, config.eager_bytes);
-        let newcomers = config.flow.newcomers as usize;
+        let newcomers = config.flow.newcomers.saturating_sub(config.flow.later) as usize;
         let beside = newcomers * (fixed.each + Self::session_memory(few));
         let of_newcomers = beside + newcomers * few.window as usize;
         let (left, base) = Self::base_of(config, fixed, config.flow.planned() as usize);
         // With little memory they are peers like all others: they have as much as these, and it is not much.
         if newcomers == 0 || of_newcomers > left / NEWCOMERS_SHARE || base < FEW_WINDOW as usize {
-            let (_, division) = Self::divide_among(config, fixed, config.flow.peers as usize, 0);
+            let (_, division) = Self::divide_among(config, fixed, config.flow.at_opening() as usize, 0);
             return Ok(Division { newcomers: division.limits, ..division });
         }
         let (taken, division) = Self::divide_among(config, fixed, config.flow.planned() as usize, of_newcomers);
         debug_assert_eq!(taken + of_newcomers, config.receive_memory, "all is given out");
-        Ok(Division { newcomers: few, fixed: division.fixed + beside, ..division })
+        let later = Self::later(config, division.spare, others);
+        Ok(Division { newcomers: few, fixed: division.fixed + beside, later, ..division })
+    }
+
+    /// The number of later newcomers' places that this many spare bytes can pay for.
+    fn later(config: &EndpointConfig, spare: usize, others: impl Fn(&EndpointConfig) -> Others) -> u32 {
+        let all = config.flow.later;
+        let is_paid = |later: u32| {
+            let needed = Self::opening_memory(config, all - later, &others);
+            needed.is_ok_and(|(fixed, windows)| fixed + windows <= spare)
+        };
+        (0..u32::BITS - all.leading_zeros()).rev().map(|bit| 1 << bit).fold(0, |later, more| {
+            let fits = later + more <= all && is_paid(later + more);
+            if fits { later + more } else { later }
+        })
     }
 
     /// The bytes that are left for messages where this number of peers have equal windows, and the bytes of a window.
@@ -363,12 +404,13 @@ impl<B: Buffer> Memory<B> {
         let others = beyond - more;
         let tables = ((left - of_newcomers - more) / TABLES_SHARE).min(others);
         let (fixed, spare) = (fixed + more + tables, others - tables);
-        (fixed + base * peers + spare, Division { fixed, limits, newcomers: limits, sessions: None, spare })
+        let division = Division { fixed, limits, newcomers: limits, sessions: None, spare, later: 0 };
+        (fixed + base * peers + spare, division)
     }
 
     /// The same where there is not enough for all: as many sessions as there is memory for. One of them has no window.
     fn divide_among_few(config: &EndpointConfig, fixed: Fixed) -> Result<Division, EndpointError> {
-        let peers = config.flow.peers as usize;
+        let peers = config.flow.at_opening() as usize;
         let least = Self::with_one_session(config, fixed);
         if config.receive_memory < least {
             let least = least.min(Self::with_all_sessions(config, fixed));
@@ -391,7 +433,7 @@ impl<B: Buffer> Memory<B> {
         let tables = tables.min(beyond);
         let limits = Limits { must_ask: true, ..limits };
         let (fixed, spare) = (fixed + tables, beyond - tables);
-        Ok(Division { fixed, limits, newcomers: limits, sessions: Some(sessions as u32), spare })
+        Ok(Division { fixed, limits, newcomers: limits, sessions: Some(sessions as u32), spare, later: 0 })
     }
 
     /// How long messages of our own kinds may be, and what that and the answers to requests take: so long that it is a

@@ -82,6 +82,11 @@ impl ReceiverResource {
         matches!(self, ReceiverResource::PoolSlots)
     }
 
+    /// Whether a peer has nothing of its own at a receiver: all senders share one pool.
+    pub const fn shares_a_pool(self) -> bool {
+        self.is_pool() || self.is_pool_of_slots()
+    }
+
     /// Whether a short message that finds no credit is announced and fetched like a long one (L §4.2), so that its send
     /// waits for its receive.
     pub const fn announces_short_messages(self) -> bool {

@@ -387,6 +387,10 @@ impl<N: Network> Link for FabricLink<N> {
         self.protocol.set_newcomers(first, bytes);
     }
 
+    fn open_places(&mut self, open: u32, most: u32) {
+        self.protocol.open_places(open, most);
+    }
+
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         self.protocol.window(peer)
     }

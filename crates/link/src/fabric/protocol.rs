@@ -36,7 +36,7 @@ use crate::shm::{LinkError, Told};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues, SlotPool};
-use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, WriteError};
+use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, PLACES_AHEAD, WriteError};
 
 /// Packets that are filled together.
 const PACKETS_AT_ONCE: usize = 16;
@@ -72,6 +72,8 @@ pub struct Protocol {
     pub(super) newcomers: Option<(PeerId, u32)>,
     pub(super) places: Vec<Place>,
     pub(super) free: Vec<PeerId>,
+    /// How many places may be taken, and how many may be in the end.
+    pub(super) places_open: u32,
     pub(super) places_most: u32,
     pub(super) by_id: HashMap<u64, PeerId>,
     /// Peers that we communicate with no more.
@@ -124,6 +126,7 @@ impl Protocol {
             newcomers: None,
             places: Vec::new(),
             free: Vec::new(),
+            places_open: flow.peers,
             places_most: flow.peers,
             by_id: HashMap::new(),
             former: FormerPeers::new(ENDED_PER_PEER * flow.peers as usize),
@@ -199,8 +202,9 @@ impl Protocol {
             // The host's name is not known yet: it comes with the greeting.
             contact.settings.check(ours, || format!("{contact} of another host"))?;
         }
-        let full = LinkError::TableFull { owner: "this process".into(), peers: self.places_most, is_changing: false };
-        let place = self.admit(contact).ok_or(full)?;
+        let (peers, is_changing) = (self.places_open, self.may_open_places());
+        let place =
+            self.admit(contact).ok_or(LinkError::TableFull { owner: "this process".into(), peers, is_changing })?;
         if let Some(peer) = self.known(place) {
             peer.due.probe = true;
         }
@@ -208,11 +212,31 @@ impl Protocol {
         Ok(place)
     }
 
+    /// From now on so many places may be taken, and so many in the end.
+    pub fn open_places(&mut self, open: u32, most: u32) {
+        (self.places_open, self.places_most) = (open, most);
+    }
+
+    /// Whether more places may be opened.
+    pub(super) fn may_open_places(&self) -> bool {
+        self.places_open < self.places_most
+    }
+
+    /// A peer wants a place: if few are free, more are wanted.
+    fn tell_if_places_are_low(&mut self) {
+        let taken = self.places.len() - self.free.len();
+        let are_low = taken + PLACES_AHEAD as usize >= self.places_open as usize && self.may_open_places();
+        if are_low && !self.events.iter().any(|(_, event)| *event == LinkEvent::PlacesLow) {
+            self.tell(LinkEvent::PlacesLow);
+        }
+    }
+
     /// A place for an endpoint that has none.
     pub(super) fn admit(&mut self, contact: &Contact) -> Option<PeerId> {
+        self.tell_if_places_are_low();
         let place = self.free.pop().or_else(|| {
             let place = PeerId(self.places.len() as u32);
-            (place.0 < self.places_most).then(|| self.places.push(Place::default())).map(|()| place)
+            (place.0 < self.places_open).then(|| self.places.push(Place::default())).map(|()| place)
         })?;
         let window_told = self.newcomers.filter(|(first, _)| place >= *first).map(|(_, told)| told);
         let mut peer = Box::new(Peer { window_told, ..Peer::new(*contact) });
@@ -463,7 +487,7 @@ impl Protocol {
 /// Whom an event concerns.
 fn subject(event: &LinkEvent) -> Option<PeerId> {
     match event {
-        LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => None,
+        LinkEvent::TransferEnded(..) | LinkEvent::LimitReached | LinkEvent::PlacesLow => None,
         LinkEvent::WriteFailed(peer, _) | LinkEvent::Refused(peer) | LinkEvent::Closing(peer) => Some(*peer),
         LinkEvent::Departed(departure) => Some(departure.peer),
     }

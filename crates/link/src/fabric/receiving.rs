@@ -18,7 +18,7 @@ const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_micros(50);
 impl Protocol {
     /// Whether a newcomer finds no place.
     pub fn is_full(&self) -> bool {
-        self.free.is_empty() && self.places.len() as u32 == self.places_most
+        self.free.is_empty() && self.places.len() as u32 >= self.places_open
     }
 
     /// Takes what has come; anything may stand in `bytes`.
@@ -92,6 +92,10 @@ impl Protocol {
             return self.handle_greeting(place, batch, now);
         }
         self.counts.dropped += 1;
+        // Soon there are more places: it says hello again.
+        if greeting.is_some() && former.is_none() && self.may_open_places() {
+            return;
+        }
         let to = match kind {
             Kind::Hello => greeting.map(|greeting| greeting.contact.lower),
             Kind::Ping => greeting::return_address(batch.body()),

@@ -12,6 +12,7 @@ use super::tests::{Job, MOMENT, Node, WHILE, flow, greeting};
 use super::wire::{self, Batch, HEADER_BYTES, Header, Kind, Receipt};
 use std::time::Duration;
 use tidegate_flow::{Packet, PacketKind};
+use tidegate_message::LinkEvent;
 
 /// The contact of the node of this number.
 fn node(number: u64) -> Contact {
@@ -349,6 +350,24 @@ fn who_has_no_place_any_more_is_told_by_a_proof() {
         assert!(name.contains("does not hear this process any more"), "{name}");
         assert!(job.now.since(begun) < Duration::from_secs(3), "its word counts at once");
     }
+}
+
+#[test]
+fn a_newcomer_that_finds_no_place_says_hello_until_one_is_opened() {
+    let mut job = Job::new(3, 1);
+    job.nodes[1].protocol.open_places(1, 2);
+    job.peer(0, 1);
+    job.steps(4, MOMENT);
+    let to = job.peer(2, 1);
+    job.steps(6, MOMENT);
+    assert_eq!((job.departure(2), job.nodes[2].protocol.window(to)), (None, Some(0)));
+    assert_eq!(job.nodes[1].protocol.poll_event(), Some(LinkEvent::PlacesLow));
+    job.nodes[1].protocol.open_places(2, 2);
+    let is_in = (0..40).any(|_| {
+        job.step(WHILE);
+        job.nodes[2].protocol.window(to) == Some(1001)
+    });
+    assert!(is_in && job.departure(2).is_none());
 }
 
 #[test]

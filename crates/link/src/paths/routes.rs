@@ -1,6 +1,7 @@
 //! [`Routes`]: which place of the endpoint leads to which place of which link.
 
 use tidegate_flow::PeerId;
+use tidegate_message::PLACES_AHEAD;
 
 /// By which link a peer is reached, and its place in that link's table of peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub(super) struct Routes {
     /// for them by their places in its table, and the endpoint goes by its own places: so the first class in the one
     /// has to be the first class in the other.
     planned: Option<[u32; 2]>,
+    /// How many places may be open in the end.
+    most: u32,
+    /// A newcomer came when few places were free.
+    is_low: bool,
 }
 
 /// Places of the endpoint of one class: those that it was planned for, or newcomers'.
@@ -39,6 +44,11 @@ struct Class {
 impl Class {
     fn is_full(&self) -> bool {
         self.free.is_empty() && self.next == self.end
+    }
+
+    /// How many of its places are free.
+    fn left(&self) -> usize {
+        self.free.len() + (self.end - self.next) as usize
     }
 
     fn take(&mut self) -> Option<PeerId> {
@@ -63,7 +73,32 @@ impl Routes {
     /// None yet; so many places there may be.
     pub(super) fn new(most: u32) -> Self {
         let all = Class { end: most, ..Class::default() };
-        Routes { classes: [all, Class::default()], ..Routes::default() }
+        Routes { classes: [all, Class::default()], most, ..Routes::default() }
+    }
+
+    /// From now on so many places are open, and so many in the end. Returns both for either link: a link has the peers
+    /// of the first class that come by it, and all newcomers may.
+    pub(super) fn open(&mut self, open: u32, most: u32) -> [(u32, u32); 2] {
+        let planned = self.planned.unwrap_or_default();
+        let of_newcomers = planned[0] + planned[1];
+        self.classes[usize::from(self.planned.is_some())].end = open;
+        (self.most, self.is_low) = (most, false);
+        planned.map(|of_link| [open, most].map(|places| places.saturating_sub(of_newcomers) + of_link).into())
+    }
+
+    /// How many places are open.
+    pub(super) fn open_places(&self) -> u32 {
+        self.classes[usize::from(self.planned.is_some())].end
+    }
+
+    /// Whether more places may be opened.
+    pub(super) fn may_open(&self) -> bool {
+        self.open_places() < self.most
+    }
+
+    /// Whether few places were free when a newcomer came, since the last call.
+    pub(super) fn poll_low(&mut self) -> bool {
+        std::mem::take(&mut self.is_low)
     }
 
     /// Before the first place is given out: of each link this number of peers is of the first class.
@@ -90,7 +125,9 @@ impl Routes {
         }
         let (link, peer) = path.parts();
         let is_newcomer = self.planned.is_some_and(|planned| peer >= planned[link] as usize);
-        let place = self.classes[usize::from(is_newcomer)].take()?;
+        let class = &mut self.classes[usize::from(is_newcomer)];
+        self.is_low |= is_newcomer && class.end < self.most && class.left() < PLACES_AHEAD as usize;
+        let place = class.take()?;
         if self.paths.len() <= place.0 as usize {
             self.paths.resize(place.0 as usize + 1, None);
         }
@@ -135,6 +172,29 @@ mod tests {
             (Some(shared), None, None)
         );
         assert_eq!((routes.admit(third), routes.find(shared), routes.path(PeerId(9))), (Some(PeerId(0)), None, None));
+    }
+
+    #[test]
+    fn places_are_opened_for_newcomers_by_either_link_and_asked_for_when_few_are_free() {
+        const OPEN: u32 = 3 + PLACES_AHEAD;
+        let mut routes = Routes::new(1000);
+        routes.divide([2, 1]);
+        assert_eq!(routes.open(OPEN, 1000), [(OPEN - 1, 999), (OPEN - 2, 998)]);
+        assert_eq!((routes.admit(Path::First(PeerId(0))), routes.poll_low()), (Some(PeerId(0)), false));
+        let newcomer = |number| Path::Second(PeerId(1 + number));
+        assert_eq!((routes.admit(newcomer(0)), routes.poll_low()), (Some(PeerId(3)), false), "all were free");
+        assert_eq!((routes.admit(newcomer(1)), routes.poll_low(), routes.poll_low()), (Some(PeerId(4)), true, false));
+        let last = (2..PLACES_AHEAD + 1).filter_map(|number| routes.admit(newcomer(number))).last();
+        assert_eq!((last, routes.poll_low()), (Some(PeerId(OPEN - 1)), true), "one finds none, and that is told");
+        assert_eq!(
+            (routes.may_open(), routes.open(OPEN + 1, OPEN + 1)[1], routes.may_open()),
+            (true, (OPEN - 1, OPEN - 1), false)
+        );
+        assert_eq!(
+            (routes.admit(Path::First(PeerId(2))), routes.poll_low()),
+            (Some(PeerId(OPEN)), false),
+            "the last of all"
+        );
     }
 
     #[test]

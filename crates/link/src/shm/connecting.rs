@@ -66,6 +66,9 @@ impl ShmLink {
         };
         self.connect_retry = ConnectRetry::default();
         self.introduce(peer, *address);
+        if self.is_low_on_places() {
+            self.look_soon();
+        }
         Ok(peer)
     }
 
@@ -95,7 +98,9 @@ impl ShmLink {
         self.look_soon();
         let is_noticed =
             |peer: &Peer| matches!(peer.state, PeerState::Leaving | PeerState::Departed | PeerState::Released);
-        let is_changing = self.peers.iter().any(is_noticed) || self.segment.sees_some_ended(&self.here);
+        let is_changing = self.segment.may_open_places()
+            || self.peers.iter().any(is_noticed)
+            || self.segment.sees_some_ended(&self.here);
         let peers = self.table.capacity() as u32;
         self.weigh(None, LinkError::TableFull { owner: "this process".into(), peers, is_changing })
     }
@@ -114,7 +119,7 @@ impl ShmLink {
             Some(address) => {
                 self.introduce(source, address);
                 // A newcomer has taken the last place: some who have ended may still have theirs.
-                if self.table.is_full() {
+                if self.table.is_full() || self.is_low_on_places() {
                     self.look_soon();
                 }
             }

@@ -61,14 +61,14 @@ fn page_of_counters(config: &StatsConfig, flow: &Config, endpoint: u64) -> Resul
 }
 
 impl ShmConfig {
-    /// Bytes that the segment of such an endpoint takes in `/dev/shm` at most, once all peers have talked and all send
-    /// buffers are in use. `None`: flow control refuses the configuration.
+    /// Bytes that the segment of such an endpoint takes in `/dev/shm` at most, once all peers that have places from the
+    /// start have talked and all send buffers are in use. `None`: flow control refuses the configuration.
     pub fn segment_bytes(&self) -> Option<u64> {
         let regions = self.flow.regions().ok()?;
         let (bounce_buffers, send_buffers) = self.buffers();
         let (peers, slots) = (self.flow.peers.into(), regions.mailbox.max(1).into());
         let layout = layout::Layout::of(peers, slots, bounce_buffers.into(), send_buffers.into())?;
-        Some(layout.total() as u64)
+        Some((layout.total() - layout::entry_bytes(self.flow.later as usize)) as u64)
     }
 }
 
@@ -352,10 +352,10 @@ impl Link for ShmLink {
 
     fn bookkeeping_bytes(flow: &Config) -> usize {
         let pool = match flow.scheme.lends().is_pool_of_slots() {
-            true => SlotPool::bytes_most(flow.peers),
+            true => SlotPool::bytes_most(flow.at_opening()),
             false => 0,
         };
-        layout::bookkeeping_bytes(flow.peers) + pool
+        layout::bookkeeping_bytes(flow.peers, flow.at_opening()) + pool
     }
 
     fn tell_window(&mut self, bytes: u32) {
@@ -372,6 +372,18 @@ impl Link for ShmLink {
         }
     }
 
+    fn open_places(&mut self, open: u32, most: u32) {
+        if self.is_forked() {
+            return;
+        }
+        let before = self.table.capacity();
+        self.segment.open_places(open, most);
+        let entries = |places| layout::entry_bytes(places) as u64;
+        let (counters, now) = (self.stats.counters(), self.table.capacity());
+        counters.sub(Counter::BookkeepingBytes, entries(before.saturating_sub(now)));
+        counters.add(Counter::BookkeepingBytes, entries(now.saturating_sub(before)));
+    }
+
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         match self.connection(peer) {
             Some(connection) => connection.window(),
@@ -386,6 +398,9 @@ impl Link for ShmLink {
             self.watch();
             if self.pool.as_mut().is_some_and(Pool::poll_limit_reached) {
                 return Some(LinkEvent::LimitReached);
+            }
+            if self.is_low_on_places() {
+                return Some(LinkEvent::PlacesLow);
             }
         }
         if self.monitor.has_closings() || self.monitor.has_departures() { self.next_event() } else { None }

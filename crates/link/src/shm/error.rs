@@ -21,7 +21,7 @@ pub enum LinkError {
         owner: String,
         /// How many fit.
         peers: u32,
-        /// Whether some of them have ended, so that places should become free soon.
+        /// Whether some of them have ended, or it may grow, so that there should be free places soon.
         is_changing: bool,
     },
     /// Somebody holds the lock of a file that it should hold for microseconds, so it may be stopped. Trying again helps
@@ -298,10 +298,9 @@ impl fmt::Display for LinkError {
             LinkError::NoSpace(shortage) => f.write_str(&shortage.text(None)),
             LinkError::TableFull { owner, peers, is_changing: true } => write!(
                 f,
-                "the table of peers of {owner} is full with {peers} peers; some have ended, and their places are given away \
-                 when {owner} next calls libfabric, unless its receive memory is full of messages that they have sent and \
-                 that it has not received: let it receive them, or raise FI_TIDEGATE_PEERS (in all processes) or \
-                 FI_TIDEGATE_RX_MEMORY"
+                "the table of peers of {owner} is full with {peers} peers for now; places become free, or more are opened, \
+                 when {owner} next calls libfabric, unless its receive memory is full of messages that it has not received: \
+                 let it receive them, or raise FI_TIDEGATE_PEERS (in all processes) or FI_TIDEGATE_RX_MEMORY"
             ),
             LinkError::TableFull { owner, peers, is_changing: false } => {
                 write!(

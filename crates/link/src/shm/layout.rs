@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x11");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x12");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -48,6 +48,10 @@ pub(crate) struct Header {
     /// The same for newcomers, and the first place of one, plus one (`Link::tell_newcomers`); 0: no difference.
     pub window_of_newcomers: AtomicU64,
     pub newcomers: AtomicU64,
+    /// How many places of the table of peers may be taken, the first, and how many may be in the end
+    /// (`Link::open_places`).
+    pub places: AtomicU64,
+    pub places_most: AtomicU64,
     /// Name of the socket by which the owner is woken, in two words; 0: there is none.
     pub(super) wake_name: [AtomicU64; 2],
     /// Not 0 once the owner is closing: it will match nothing more.
@@ -78,6 +82,11 @@ unsafe impl Shared for Signals {}
 unsafe impl Shared for Slot {}
 
 impl Header {
+    /// Whether the owner may open more places of its table of peers.
+    pub fn may_open_places(&self) -> bool {
+        self.places.load(Ordering::Acquire) < self.places_most.load(Ordering::Relaxed)
+    }
+
     /// How to wake the owner, if it can be woken.
     pub fn wake_name(&self) -> Option<WakeName> {
         WakeName::from_words([0, 1].map(|at| self.wake_name[at].load(Ordering::Acquire)))
@@ -179,13 +188,18 @@ impl Layout {
     }
 }
 
+/// Bytes of so many entries of the table of peers.
+pub(super) const fn entry_bytes(places: usize) -> usize {
+    places * size_of::<Entry>()
+}
+
 fn index_bytes(peers: usize) -> usize {
     Index::words_for(peers) * size_of::<AtomicU32>()
 }
 
-/// Receive memory of a segment besides its mailbox, in bytes, when every peer has its place.
-pub(crate) fn bookkeeping_bytes(peers: u32) -> usize {
-    let table = peers as usize * size_of::<Entry>() + index_bytes(peers as usize);
+/// Receive memory of a segment besides its mailbox, in bytes, when every peer has its place, of `open` places.
+pub(crate) fn bookkeeping_bytes(peers: u32, open: u32) -> usize {
+    let table = entry_bytes(open as usize) + index_bytes(peers as usize);
     BOUNCE_BUFFERS_AT + PEERS_AT + table + 2 * PAGE + PAGE_MOST
 }
 
@@ -219,6 +233,7 @@ impl View {
             Table::new(Parts {
                 entries: self.shared.slice::<Entry>(PEERS_AT, self.layout.peers),
                 places: NonNull::from(&self.signals().places),
+                open: NonNull::from(&self.header().places),
                 index: Index::new(words),
             })
         }
@@ -282,7 +297,8 @@ mod tests {
             let slots = u64::from(peers).max(1) * 8;
             let layout = Layout::of(peers.into(), slots, 0, 0).unwrap();
             let beside = layout.total() - slots as usize * size_of::<Slot>();
-            assert!(beside <= bookkeeping_bytes(peers), "{peers}: {beside} > {}", bookkeeping_bytes(peers));
+            let bound = bookkeeping_bytes(peers, peers);
+            assert!(beside <= bound, "{peers}: {beside} > {bound}");
             assert!(layout.index_at >= PEERS_AT + peers as usize * size_of::<Entry>(), "{peers}");
             assert!(layout.slots_at >= layout.index_at + index_bytes(peers as usize), "{peers}");
         }

@@ -155,6 +155,10 @@ impl ShmLink {
         for peer in self.vacant.poll_taken(&self.table) {
             self.add(peer);
         }
+        if self.is_low_on_places() {
+            // `poll_event` tells of it at its next call.
+            self.polls = u32::MAX;
+        }
     }
 
     /// Peers to which we are connected say so before they close. Those that closed, or gave up, say so too.

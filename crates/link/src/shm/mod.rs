@@ -24,6 +24,8 @@ mod connecting;
 mod connection;
 mod cookie;
 mod copying;
+#[cfg(all(test, not(loom), not(miri)))]
+mod crowd_tests;
 mod endpoint;
 mod error;
 mod faults;

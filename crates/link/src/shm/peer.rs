@@ -73,6 +73,8 @@ unsafe impl Shared for Entry {}
 pub(crate) struct Parts {
     pub entries: NonNull<[Entry]>,
     pub places: NonNull<Places>,
+    /// How many places may be taken, which the owner alone says.
+    pub open: NonNull<AtomicU64>,
     pub index: Index,
 }
 
@@ -123,9 +125,11 @@ impl Table {
         unsafe { self.0.places.as_ref() }
     }
 
-    /// How many peers fit.
+    /// How many peers fit, of those for whom there is room in the segment: as many as the owner lets in.
     pub fn capacity(&self) -> usize {
-        self.0.entries.len()
+        // SAFETY: as for the entries.
+        let open = unsafe { self.0.open.as_ref() }.load(Ordering::Acquire);
+        self.entries().len().min(usize::try_from(open).unwrap_or(usize::MAX))
     }
 
     /// All places from this one on have never been given out.

@@ -100,7 +100,8 @@ impl PeerSegment {
             // Testing whether any of many peers has ended takes a while, during which others may use the table. The
             // owner may give away the place of the one that had ended: then none has, and the table is full no more.
             drop(held);
-            let is_changing = here.sees_some_ended(&table, &file) || table.has_room();
+            let may_grow = self.header().may_open_places();
+            let is_changing = may_grow || here.sees_some_ended(&table, &file) || table.has_room();
             return Err(LinkError::TableFull { owner: peer.to_string(), peers: table.capacity() as u32, is_changing });
         };
         match table.state(place) {

@@ -96,6 +96,8 @@ impl OwnSegment {
         let header = self.view.header();
         let set = |word: &AtomicU64, value: u64| word.store(value, Ordering::Relaxed);
         set(&header.peers, self.view.layout.peers as u64);
+        set(&header.places, self.view.layout.peers as u64);
+        set(&header.places_most, self.view.layout.peers as u64);
         set(&header.slots, self.view.layout.slots as u64);
         set(&header.bounce_buffers, self.view.layout.bounce_buffers as u64);
         set(&header.send_buffers, self.view.layout.send_buffers as u64);
@@ -142,6 +144,18 @@ impl OwnSegment {
     /// What the lock says that a peer holds while it may write to this segment.
     pub fn fate_of_writer(&self, peer: &Address) -> Fate {
         life::fate_by_lock(&self.file, Byte::of(peer))
+    }
+
+    /// Says how many places of the table peers may take, and how many it may be in the end.
+    pub fn open_places(&self, open: u32, most: u32) {
+        let header = self.view.header();
+        header.places_most.store(most.into(), Ordering::Relaxed);
+        header.places.store(open.into(), Ordering::Release);
+    }
+
+    /// Whether more places may be opened.
+    pub fn may_open_places(&self) -> bool {
+        self.view.header().may_open_places()
     }
 
     /// # Safety

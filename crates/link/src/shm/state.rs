@@ -26,7 +26,7 @@ use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PeerId};
-use tidegate_message::{Counter, Departure};
+use tidegate_message::{Counter, Departure, PLACES_AHEAD};
 
 /// What we know of the peer at an index.
 #[derive(Debug, Default)]
@@ -283,6 +283,11 @@ impl ShmLink {
         if self.by_address.insert(address, peer).is_none() {
             self.count_process(&address);
         }
+    }
+
+    /// Whether more places of the table are to be opened, of those that may be.
+    pub(super) fn is_low_on_places(&self) -> bool {
+        self.table.capacity() < self.roster.len() + PLACES_AHEAD as usize && self.segment.may_open_places()
     }
 
     fn count_process(&mut self, address: &Address) {

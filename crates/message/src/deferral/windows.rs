@@ -145,6 +145,13 @@ impl Windows {
         self.spare + free as usize * self.limits.window as usize
     }
 
+    /// Takes this number of bytes out of the spare memory for good. Returns whether it had as many.
+    pub(crate) fn take_spare(&mut self, bytes: usize) -> bool {
+        let left = self.spare.checked_sub(bytes);
+        self.spare = left.unwrap_or(self.spare);
+        left.is_some()
+    }
+
     #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Window {
         self.of_peers.of(peer)

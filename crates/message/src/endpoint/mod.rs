@@ -7,6 +7,7 @@
 //! - `departure`: peers are lost.
 //! - `starting`: operations wait for earlier ones to the same target, and start.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
+//! - `places`: more newcomers come than have places.
 //! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
 mod closing;
@@ -14,6 +15,7 @@ mod departure;
 mod dispatch;
 mod inspect;
 mod looking;
+mod places;
 mod progress;
 mod resuming;
 mod sessions;
@@ -56,6 +58,8 @@ pub struct Endpoint<L: Link> {
     fences: Fences<L::Buffer>,
     looks: Looks,
     turns: Turns,
+    /// How many places the table of peers may have in the end: as many as the receive memory can pay for.
+    places_most: u32,
     /// How many sends and remote operations may be outstanding for one more to be accepted.
     sends_most: usize,
     /// How many completions may wait to be taken for one more receive to be accepted.
@@ -84,7 +88,7 @@ impl<L: Link> Endpoint<L> {
 
     /// What memory of ours is fixed besides mailbox and messages.
     fn others(config: &EndpointConfig) -> Others {
-        let tables = Self::table_bytes(config.flow.peers);
+        let tables = Self::table_bytes(config.flow.at_opening());
         let each = Inbound::<L>::BYTES_OF_SENDER + Rma::<L>::BYTES_OF_SENDER;
         Others { tables, each, link: L::bookkeeping_bytes(&config.flow) }
     }
@@ -111,14 +115,17 @@ impl<L: Link> Endpoint<L> {
     pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let Division { fixed, limits, newcomers, sessions, spare } =
-            Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
+        let Division { fixed, limits, newcomers, sessions, spare, later } =
+            Memory::<L::Buffer>::divide(&config, Self::others)?;
         link.tell_window(limits.told());
-        let (peers, planned) = (config.flow.peers, config.flow.planned());
+        let (peers, planned, open) = (config.flow.peers, config.flow.planned(), config.flow.at_opening());
         if newcomers.told() != limits.told() {
             link.tell_newcomers(PeerId(planned), newcomers.told());
         }
-        let bookkeeping = flow.bookkeeping_bytes() + Self::table_bytes(peers);
+        if open < peers {
+            link.open_places(open, open + later);
+        }
+        let bookkeeping = flow.bookkeeping_bytes() + Self::table_bytes(open);
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
@@ -134,6 +141,7 @@ impl<L: Link> Endpoint<L> {
         let operations = config.operations;
         Ok(Endpoint {
             port: Port::new(link, egress, config, (limits, newcomers)),
+            places_most: open + later,
             inbound: Inbound::new(peers, windows),
             pulls: Pulling::new(bounce_buffers.bytes),
             sends: Sends::new(peers, bounce_buffers),

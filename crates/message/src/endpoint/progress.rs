@@ -183,6 +183,7 @@ impl<L: Link> Endpoint<L> {
             LinkEvent::TransferEnded(id, status) => self.end_transfer(id, status),
             LinkEvent::WriteFailed(peer, why) => self.handle_unreachable(peer, &why),
             LinkEvent::LimitReached => self.handle_limit_reached(),
+            LinkEvent::PlacesLow => self.handle_places_low(),
             LinkEvent::Refused(peer) => self.port.egress.handle_refusal(&self.port.link, peer, self.port.now),
             LinkEvent::Closing(peer) => self.port.presence.handle_closing(peer),
             LinkEvent::Departed(departure) => self.handle_departure(departure),

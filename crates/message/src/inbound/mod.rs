@@ -80,6 +80,11 @@ impl<L: Link> Inbound<L> {
         &self.windows
     }
 
+    /// Takes this number of bytes out of the spare receive memory for good. Returns whether it had as many.
+    pub(crate) fn take_spare(&mut self, bytes: usize) -> bool {
+        self.windows.take_spare(bytes)
+    }
+
     /// Time is told. Returns whether receive memory has been under pressure since it was told last.
     pub(crate) fn tell_time(&mut self, now: Instant) -> bool {
         self.windows.tell_time(now)

@@ -33,6 +33,10 @@ pub use peer_memory::{BatchPiece, Capabilities, PeerMemory, RemoteMemory, Transf
 pub use peer_names::PeerNames;
 pub use sender_writes::SenderWrites;
 
+/// When fewer of our [open places](Link::open_places) are free than this number, a link asks for more, and this number
+/// is opened at a time: it is more than come between two looks, unless very many come at once.
+pub const PLACES_AHEAD: u32 = 256;
+
 /// Why no packet was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteError {
@@ -91,6 +95,8 @@ pub enum LinkEvent {
     Refused(PeerId),
     /// In our pool of buffers fewer are left than the limit that was [posted](Link::post).
     LimitReached,
+    /// Few of our [open places](Link::open_places) are free: more are wanted, if there may be more.
+    PlacesLow,
     /// A peer has said that it matches nothing more, and will close. All that it had sent before has been retrieved.
     Closing(PeerId),
     /// A peer has left.
@@ -179,6 +185,12 @@ pub trait Link: PeerMemory + Bounce + Carry + Closing + PeerNames + SenderWrites
     /// The same for newcomers: peers at this place of our table and behind it. Called after
     /// [`tell_window`](Self::tell_window), before peers can ask, if newcomers have less.
     fn tell_newcomers(&mut self, _first: PeerId, _told: u32) {}
+
+    /// From now on `open` peers may have places in our table, the first, and in the end as many as `most`. Called for
+    /// the first time before peers can ask, if fewer are open then than the link was made for, and again when more are
+    /// opened. From when on few are free the link says so, as long as more may be opened
+    /// ([`LinkEvent::PlacesLow`]): once with every peer that comes, or now and then.
+    fn open_places(&mut self, _open: u32, _most: u32) {}
 
     /// What `peer` has told us by [`tell_window`](Self::tell_window), or by [`tell_newcomers`](Self::tell_newcomers).
     /// `None`: as much as we. `Some(0)`: that cannot be found out now, but later. May connect.

@@ -20,7 +20,7 @@ fn config(peers: u32, receive_memory: usize) -> EndpointConfig {
 }
 
 fn divide(config: &EndpointConfig) -> Result<Division, EndpointError> {
-    Arithmetic::divide(config, &FlowControl::new(&config.flow).expect("a legal configuration"), OTHERS)
+    Arithmetic::divide(config, |_| OTHERS)
 }
 
 #[test]
@@ -105,12 +105,42 @@ fn newcomers_have_small_windows_out_of_the_spare_memory_and_leave_the_others_the
 }
 
 #[test]
+fn places_are_opened_as_long_as_spare_memory_pays_and_base_windows_are_as_without_them() {
+    let of = |later| {
+        let mut config = config(64 + 256 + later, 64 << 20);
+        config.flow = FlowConfig::new(SchemeName::Speculative, config.flow.peers, 8, 2);
+        (config.flow.newcomers, config.flow.later) = (256 + later, later);
+        (divide(&config).expect("it is enough"), config)
+    };
+    let (plain, (division, mut config)) = (of(0).0, of(10_000));
+    let [before, after] = [&plain, &division].map(|division| division.limits.window);
+    assert!(after <= before && before - after < before / 500, "{before} {after}");
+    assert!(plain.later == 0 && division.later > 2000, "{}", division.later);
+    let price = |config: &EndpointConfig, later| {
+        let (fixed, windows) = Arithmetic::opening_memory(config, later, |_| OTHERS).expect("a legal configuration");
+        fixed + windows
+    };
+    let (mut spare, closed) = (division.spare, 10_000 - division.later);
+    while config.flow.later > closed {
+        let later = config.flow.later.saturating_sub(256).max(closed);
+        spare = spare.checked_sub(price(&config, later)).expect("all that were promised are paid for");
+        config.flow.later = later;
+    }
+    assert!(price(&config, closed - 1) > spare, "and not one more");
+    // Nothing is promised where newcomers are peers like all others, or take turns.
+    for receive_memory in [1 << 20, 3 << 20] {
+        (config.receive_memory, config.flow.later) = (receive_memory, 10_000);
+        assert_eq!(divide(&config).expect("it is enough").later, 0);
+    }
+}
+
+#[test]
 fn with_little_memory_or_too_many_of_them_newcomers_are_peers_like_all_others() {
     for (newcomers, receive_memory) in [(256, 2 << 20), (100_000, 600 << 20), (64, 700_000)] {
         let of = |newcomers| {
             let mut config = config(64 + 256.max(newcomers), receive_memory.max(2 << 20));
             config.flow.newcomers = newcomers;
-            divide(&config).map(|Division { fixed, limits, newcomers, sessions, spare }| {
+            divide(&config).map(|Division { fixed, limits, newcomers, sessions, spare, .. }| {
                 (fixed, limits.told(), newcomers.told(), sessions, spare)
             })
         };

@@ -4,6 +4,7 @@ mod mirror;
 
 mod departed;
 mod idle;
+mod newcomers;
 mod silent;
 
 #[global_allocator]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate_message::flow::{Buffers, Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
     Arrival, Bounce, Buffer, Carry, Closing, Context, Counters, Departure, Endpoint, EndpointConfig, Fill, Instant,
-    Link, LinkEvent, MatchFlags, Medium, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source, Space, Span,
-    Target, WriteError,
+    Link, LinkEvent, MatchFlags, Medium, PLACES_AHEAD, PeerMemory, PeerNames, Receive, Send, SenderWrites, Source,
+    Space, Span, Target, WriteError,
 };
 
 thread_local! {
@@ -75,6 +75,14 @@ pub struct Mirror {
     pub leaving: VecDeque<PeerId>,
     /// How many places the endpoint has given back.
     pub released: usize,
+    /// How many of the open places are taken.
+    pub taken: u32,
+    /// How many places are open, and how many may be.
+    pub places: (u32, u32),
+    /// How many places were open when we said last that few are free.
+    told_low: u32,
+    /// The first newcomer, and the window that newcomers are told.
+    newcomers: Option<(PeerId, u32)>,
     counters: Box<Counters>,
 }
 
@@ -110,6 +118,11 @@ impl Link for Mirror {
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {
+        let (open, most) = self.places;
+        if open < most.min(self.taken + PLACES_AHEAD) && self.told_low != open {
+            self.told_low = open;
+            return Some(LinkEvent::PlacesLow);
+        }
         let peer = self.leaving.pop_front()?;
         Some(LinkEvent::Departed(Departure { peer, orderly: true, name: "a mirror".to_owned() }))
     }
@@ -122,6 +135,18 @@ impl Link for Mirror {
         self.released += 1;
     }
 
+    fn tell_newcomers(&mut self, first: PeerId, told: u32) {
+        self.newcomers = Some((first, told));
+    }
+
+    fn open_places(&mut self, open: u32, most: u32) {
+        self.places = (open, most);
+    }
+
+    fn window(&mut self, peer: PeerId) -> Option<u32> {
+        self.newcomers.filter(|(first, _)| peer >= *first).map(|(_, told)| told)
+    }
+
     fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -131,17 +156,23 @@ impl Link for Mirror {
 pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
     // With the default of 100 each, so many peers would need more memory than there is.
     let buffers = Buffers { per_connection: 1, per_connection_most: 1, ..Buffers::of(scheme) };
+    with_flow(Config { piggyback: true, buffers, ..Config::new(scheme, peers, 8, 2) }, 4 << 30)
+}
+
+/// One that is configured so, with so much receive memory.
+pub fn with_flow(flow: Config, receive_memory: usize) -> Endpoint<Mirror> {
     let config = EndpointConfig {
-        flow: Config { piggyback: true, buffers, ..Config::new(scheme, peers, 8, 2) },
+        flow,
         eager_bytes: 2048,
         operations: 1 << 12,
-        receive_memory: 4 << 30,
+        receive_memory,
         patience: Duration::ZERO,
         packets_per_progress: 64,
         bulk_bytes_per_progress: 1 << 16,
     };
     let (packets, leaving) = (VecDeque::with_capacity(256), VecDeque::new());
-    let link = Mirror { packets, leaving, released: 0, counters: Box::default() };
+    let (released, taken, told_low, places, newcomers) = (0, 0, 0, (0, 0), None);
+    let link = Mirror { packets, leaving, released, taken, places, told_low, newcomers, counters: Box::default() };
     Endpoint::new(config, link).expect("a legal configuration")
 }
 

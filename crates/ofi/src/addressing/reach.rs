@@ -60,9 +60,13 @@ pub fn peer(links: &mut Links, own: &Contact, contact: &Contact) -> Result<PeerI
         Some(network) if !is_here => Path::Second(network.peer(contact)?),
         _ => Path::First(links.first().peer(&contact.address)?),
     };
-    links.place(path).ok_or_else(|| LinkError::Elsewhere {
-        peer: contact.address,
-        reason: "this process communicates with as many peers as it was made for (FI_TIDEGATE_PEERS)".into(),
+    if let Some(place) = links.place(path) {
+        return Ok(place);
+    }
+    let reason = "this process communicates with as many peers as it was made for (FI_TIDEGATE_PEERS)";
+    Err(match links.may_open_places() {
+        true => LinkError::TableFull { owner: "this process".into(), peers: links.places_open(), is_changing: true },
+        false => LinkError::Elsewhere { peer: contact.address, reason: reason.into() },
     })
 }
 

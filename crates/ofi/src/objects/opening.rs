@@ -346,9 +346,9 @@ mod tests {
     use tidegate_message::{Counter, Link};
 
     /// KiB of an endpoint of a job of this size, without a network: its mailbox, its base window, and what of the
-    /// bound is fixed. `newcomers`: with as many as it has by default, or with none.
-    fn of(ranks: u32, newcomers: bool) -> [u64; 3] {
-        let mut settings = Settings { node_memory: None, scheme: SchemeName::Dynamic, ..Settings::default() };
+    /// bound is fixed; and how many peers may have places in the end. `changed`: what is otherwise than by default.
+    fn of(scheme: SchemeName, ranks: u32, changed: fn(Config) -> Config) -> ([u64; 3], u32) {
+        let mut settings = Settings { node_memory: None, scheme, ..Settings::default() };
         (settings.job.size, settings.job.local_size) = (Some(ranks), Some(ranks));
         let config = |flow: Config| EndpointConfig {
             flow,
@@ -360,23 +360,25 @@ mod tests {
             bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
         };
         let for_all = |flow: &Config| Engine::receive_memory_for_all(&config(flow.clone())).unwrap_or(0);
-        let (mut flow, _) = settings.flow(4, for_all);
-        if !newcomers {
-            flow = Config { peers: flow.planned(), newcomers: 0, ..flow };
-            flow.slots_per_peer = crate::parameter::sizes::slots_by_default(&flow);
-        }
+        let flow = changed(settings.flow(4, for_all).0);
         let link = ShmLink::new(ShmConfig::new(flow.clone())).unwrap();
         let engine = Engine::new(config(flow), Links::alone(link)).unwrap();
         let counters = engine.link().counters();
-        [Counter::MailboxBytes, Counter::WindowBytes, Counter::ReceiveFixedBytes].map(|it| counters.get(it) >> 10)
+        let all = [Counter::MailboxBytes, Counter::WindowBytes, Counter::ReceiveFixedBytes];
+        (all.map(|it| counters.get(it) >> 10), engine.places().1)
     }
 
     #[test]
     fn places_for_newcomers_take_nearly_nothing_from_the_peers_that_were_planned_for() {
+        let dynamic = |ranks, changed| of(SchemeName::Dynamic, ranks, changed).0;
+        let without = |flow: Config| {
+            let flow = Config { peers: flow.planned(), newcomers: 0, ..flow };
+            Config { slots_per_peer: crate::parameter::sizes::slots_by_default(&flow), ..flow }
+        };
         for (ranks, mailbox_more, window_less, fixed_more) in
             [(1, 0, 4, 1400), (8, 0, 4, 1400), (64, 64, 1, 800), (1024, 128, 1, 1500)]
         {
-            let (plain, mixed) = (of(ranks, false), of(ranks, true));
+            let (plain, mixed) = (dynamic(ranks, without), dynamic(ranks, |flow| flow));
             let is_within = |before: u64, after: u64, most: u64| after.abs_diff(before) <= most + 1;
             assert!(is_within(plain[0], mixed[0], mailbox_more), "{ranks} ranks: mailbox {plain:?} {mixed:?}");
             assert!(is_within(plain[1], mixed[1], window_less), "{ranks} ranks: window {plain:?} {mixed:?}");
@@ -384,8 +386,32 @@ mod tests {
         }
         // The documents have these numbers for the usual bound.
         assert_eq!(
-            [8, 64, 1024].map(|ranks| of(ranks, true)),
+            [8, 64, 1024].map(|ranks| dynamic(ranks, |flow| flow)),
             [[256, 505, 17_784], [364, 125, 19_641], [1155, 29, 24_388]]
+        );
+    }
+
+    #[test]
+    fn by_default_a_job_has_places_for_three_thousand_newcomers_which_take_nothing_as_long_as_they_do_not_come() {
+        let default = |ranks, changed| of(SchemeName::Speculative, ranks, changed);
+        let without_later = |flow: Config| {
+            let (peers, newcomers) = (flow.at_opening(), flow.newcomers - flow.later);
+            Config { peers, newcomers, later: 0, ..flow }
+        };
+        for ranks in [1, 8, 64, 1024] {
+            let ((plain, few), (mixed, most)) = (default(ranks, without_later), default(ranks, |flow| flow));
+            let is_within = |at: usize, part: u64| mixed[at].abs_diff(plain[at]) * part <= plain[at] + part;
+            assert!(
+                plain[0] == mixed[0] && is_within(1, 500) && is_within(2, 200),
+                "{ranks} ranks: {plain:?} {mixed:?}"
+            );
+            assert!(most > few + 1800, "{ranks} ranks: {few} and {most} places");
+        }
+        assert_eq!(of(SchemeName::SharedWindow, 8, |flow| flow).1, 2854);
+        // The documents have these numbers for the usual bound.
+        assert_eq!(
+            [8, 64, 1024].map(|ranks| default(ranks, |flow| flow)),
+            [([256, 504, 17_835], 3292), ([256, 124, 20_271], 3080), ([256, 29, 23_735], 3445)]
         );
     }
 }

@@ -10,8 +10,14 @@ use super::sizes::{LEAST_MAILBOX, Needs, slots_by_default};
 use crate::lower::Choice;
 use tidegate_message::flow::{Config, PACKET_BYTES, ReceiverResource};
 
-/// Most newcomers.
+/// Most newcomers that have places when the endpoint opens.
 pub const NEWCOMERS_MOST: u32 = 512;
+/// Most newcomers beyond these, for whom places are opened when they come.
+const LATER_MOST: u32 = 1 << 16;
+/// For how many of these there is room in the tables: as many as so many bytes each of this part of the receive memory
+/// are enough for. That is more than the spare receive memory can pay for, which says how many may come.
+const LATER_BYTES: usize = 4 << 10;
+const LATER_PART: usize = 4;
 /// Bytes that their slots may add to a mailbox; one part in [`PART`] of it where that is more and slots move.
 const MAILBOX_BYTES: usize = LEAST_MAILBOX / 4;
 /// They may take one part in this number of a mailbox, and of the receive memory beyond its least.
@@ -68,7 +74,14 @@ impl Settings {
             }
             step /= 2;
         }
-        if newcomers < needed { planned } else { of(newcomers) }
+        match newcomers {
+            _ if newcomers < needed => planned,
+            NEWCOMERS_MOST if planned.scheme.lends().shares_a_pool() => {
+                let later = (room / LATER_PART / LATER_BYTES).min(LATER_MOST as usize) as u32;
+                Config { later, ..of(newcomers + later) }
+            }
+            _ => of(newcomers),
+        }
     }
 
     /// Whether a network to other hosts may be opened.
@@ -120,10 +133,25 @@ mod tests {
     #[test]
     fn there_are_few_newcomers_where_each_costs_much_and_none_where_memory_is_short() {
         assert_eq!(of(SchemeName::Static, Some(8), None), (64, 16, [256, 320]));
-        assert_eq!(of(SchemeName::Speculative, Some(8), None).1, 512);
         assert_eq!(of(SchemeName::Preposted, Some(8), None).1, 0);
         let with = |bytes| of(SchemeName::Dynamic, Some(8), Some(bytes)).1;
         assert_eq!([100 << 10, 1 << 20, 8 << 20, 64 << 20].map(with), [0, 14, 123, 512]);
+    }
+
+    #[test]
+    fn where_all_share_a_pool_more_have_places_when_they_come() {
+        let later = |scheme, receive_memory| {
+            let mut settings = Settings { node_memory: None, scheme, receive_memory, ..Settings::default() };
+            (settings.job.size, settings.job.local_size) = (Some(8), Some(8));
+            let flow = settings.flow(4, |flow| flow.peers as usize * 4600).0;
+            (flow.newcomers - flow.later, flow.later)
+        };
+        for (scheme, by_default) in [(SchemeName::Speculative, 4078), (SchemeName::SharedWindow, 4089)] {
+            assert_eq!(later(scheme, None), (512, by_default), "{scheme}");
+            assert_eq!(later(scheme, Some(2 << 30)), (512, LATER_MOST), "{scheme}");
+            assert_eq!(later(scheme, Some(8 << 20)).1, 0, "{scheme}: there are not even 512 from the start");
+        }
+        assert_eq!(later(SchemeName::Dynamic, None), (512, 0), "a newcomer has slots, which are there from the start");
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub(super) const PEERS: Parameter = Parameter {
     name: "peers",
     default: "4 for each rank of the job as the launcher tells and 16 more, at least 64, as long as the mailbox takes no more than \
               1 MiB, else ranks + 16; without a launcher the number of addresses that fi_av_open is told plus 16; in any case up to \
-              512 newcomers, as long as they take little",
+              512 newcomers, and more as they come where all share a pool, as long as they take little",
     allowed: "a number of endpoints from 1 to 1048575",
     help: "How many endpoints of other processes may exchange messages with an endpoint at a time; a process may have several",
 };

@@ -323,6 +323,14 @@ fn peers_that_left_messages_behind_keep_no_newcomer_out() {
     run_with_little_receive_memory("leavers poor", &[], 2_700);
 }
 
+/// With the defaults of a job of eight ranks. Each endpoint that opens looks at the files of up to 256 others, so many
+/// take their time.
+#[test]
+fn far_more_newcomers_than_have_places_at_first_get_in_and_others_find_theirs_later() {
+    let of_eight = [("PMI_SIZE", "8"), ("PMI_RANK", "0"), ("MPI_LOCALNRANKS", "8")];
+    run(if everything() { "newcomers 3000 400" } else { "newcomers 650 60" }, &of_eight);
+}
+
 #[test]
 fn a_user_that_changes_before_the_first_contact_is_named_in_the_error() {
     if have_libfabric() {

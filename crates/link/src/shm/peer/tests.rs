@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU32;
 struct Owned {
     entries: Vec<Entry>,
     places: Places,
+    open: AtomicU64,
     index: Vec<AtomicU32>,
 }
 
@@ -32,6 +33,7 @@ impl Owned {
         Owned {
             entries: (0..peers).map(entry).collect(),
             places: Places::default(),
+            open: AtomicU64::new(peers as u64),
             index: (0..Index::words_for(peers)).map(|_| AtomicU32::new(0)).collect(),
         }
     }
@@ -42,10 +44,26 @@ impl Owned {
             Table::new(Parts {
                 entries: NonNull::from(&*self.entries),
                 places: NonNull::from(&self.places),
+                open: NonNull::from(&self.open),
                 index: Index::new(NonNull::from(&*self.index)),
             })
         }
     }
+}
+
+#[test]
+fn no_more_places_are_taken_than_their_owner_has_opened() {
+    let owned = Owned::new(4);
+    owned.open.store(2, Ordering::Relaxed);
+    let table = owned.table();
+    assert_eq!([1, 2, 3].map(|pid| insert(&table, &address(pid))), [Some(PeerId(0)), Some(PeerId(1)), None]);
+    assert!(table.is_full());
+    // One that takes a place all the same is not heard.
+    owned.entries[3].state.store(State::Connected as u64, Ordering::Relaxed);
+    owned.places.used.store(4, Ordering::Relaxed);
+    assert_eq!((table.used(), table.address(PeerId(3)), table.taken().count()), (2, None, 2));
+    owned.open.store(4, Ordering::Relaxed);
+    assert_eq!(insert(&table, &address(3)), Some(PeerId(2)));
 }
 
 fn insert(table: &Table, address: &Address) -> Option<PeerId> {
