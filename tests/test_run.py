@@ -60,7 +60,7 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
 @pytest.mark.parametrize("bulk", ["auto", "bounced", "mailbox"])
 def test_long_messages_go_the_ways_that_were_chosen(bulk, tmp_path):
     mpi, report = mpis.mpich(), tmp_path / "run.json"
-    done = run(mpi, ["run", "--bulk", bulk, "--json", report, "--", *job(mpi, 2, [TRAFFIC, "5", "100", "70000", "3"])])
+    done = run(mpi, ["run", "-v", "--bulk", bulk, "--json", report, "--", *job(mpi, 2, [TRAFFIC, "5", "100", "70000", "3"])])
     assert done.clean and "all as sent" in done.output, done.explain()
     found = json.loads(report.read_text())
     values = {counter: value["job"] for counter, value in found["job"].items()}
@@ -69,6 +69,12 @@ def test_long_messages_go_the_ways_that_were_chosen(bulk, tmp_path):
     assert (values["bytes_read"] > 0) == (bulk == "auto" and reachable), values
     assert (values["bytes_bounced"] > 0) == (bulk != "mailbox"), values
     assert values["bytes_read"] + values["bytes_bounced"] <= values["bytes_received"]
+    # It is said what was chosen, and because of which times.
+    measured = [length for entry in found["processes"] for length in entry["long_messages"] if length["chosen"]]
+    assert bool(measured) == (bulk == "auto" and reachable), measured
+    assert all(length["chosen"] in ("bounced", "direct", "either") and length["direct_ps_per_byte"] > 0 for length in measured), measured
+    assert ("tidegate: long messages on a host: " in done.output) == bool(measured), done.explain()
+    assert ("because a copy of " in done.output or "because one of " in done.output) == bool(measured), done.explain()
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)

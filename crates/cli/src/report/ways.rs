@@ -1,5 +1,6 @@
 //! Which way long messages went within a host where two ways were open, and why: both are measured, by size.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -14,10 +15,8 @@ struct Range {
     /// The classes below are of another range, or were not measured.
     first: usize,
     last: usize,
-    is_read: bool,
-    /// Gigabytes a second of the longest of these messages: the way that they went, and the other.
-    taken: f64,
-    other: f64,
+    /// Those of the last class.
+    times: WayTimes,
 }
 
 /// The middle one of what all endpoints have measured both ways, for each class.
@@ -34,40 +33,49 @@ fn medians(job: &Job) -> [Option<WayTimes>; WAY_CLASSES] {
 fn ranges(medians: &[Option<WayTimes>; WAY_CLASSES]) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
     for (class, times) in medians.iter().enumerate() {
-        let Some(WayTimes { asked, read }) = times else { continue };
-        let is_read = read < asked;
-        let gigabytes = |time: u32| 1000.0 / f64::from(time);
-        let (taken, other) = (gigabytes(*asked.min(read)), gigabytes(*asked.max(read)));
-        match ranges.last_mut().filter(|range| range.is_read == is_read && range.last + 1 == class) {
-            Some(range) => *range = Range { last: class, taken, other, ..*range },
-            None => ranges.push(Range { first: class, last: class, is_read, taken, other }),
+        let Some(times) = *times else { continue };
+        let goes_on = |range: &&mut Range| range.times.compare() == times.compare() && range.last + 1 == class;
+        match ranges.last_mut().filter(goes_on) {
+            Some(range) => *range = Range { last: class, times, ..*range },
+            None => ranges.push(Range { first: class, last: class, times }),
         }
     }
     ranges
 }
 
 impl Range {
-    fn text(&self, is_first: bool) -> String {
-        let bytes = |class| WayTimes::bytes_most(class).map(|bytes| human(bytes, Unit::Bytes));
-        let above = self.first.checked_sub(1).and_then(bytes);
-        let which = match (above, bytes(self.last)) {
+    fn text(&self) -> String {
+        let human_bytes = |bytes| human(bytes, Unit::Bytes);
+        let above = self.first.checked_sub(1).and_then(WayTimes::bytes_most).map(human_bytes);
+        let which = match (above, WayTimes::bytes_most(self.last).map(human_bytes)) {
             (None, Some(most)) => format!("up to {most}"),
-            (Some(least), Some(most)) if self.first == self.last => format!("above {least} to {most}"),
-            (Some(least), Some(most)) => format!("{least} to {most}"),
+            (Some(least), Some(most)) => format!("above {least} to {most}"),
             (Some(least), None) => format!("above {least}"),
             (None, None) => "of all sizes".to_owned(),
         };
-        let (way, other) = if self.is_read { ("direct", "bounced") } else { ("bounced", "direct") };
-        let (fast, slow) = (self.taken, self.other);
-        let why = if is_first { ", as measured" } else { "" };
-        format!("{which} {way}{why} ({fast:.1} GB/s, {other} {slow:.1})")
+        // The last class has no end, and its messages are mostly twice as long as the longest of the one before.
+        let below = || WayTimes::bytes_most(self.last.saturating_sub(1)).unwrap_or(0);
+        let bytes = WayTimes::bytes_most(self.last).unwrap_or_else(|| 2 * below());
+        let copy = human_bytes(bytes);
+        let time = |picoseconds: u32| human(u64::from(picoseconds).saturating_mul(bytes) / 1000, Unit::Nanoseconds);
+        let (asked, read) = (time(self.times.asked), time(self.times.read));
+        match self.times.compare() {
+            Ordering::Less => format!(
+                "chose bounce buffers {which}, because a copy of {copy} took {asked} that way and {read} directly"
+            ),
+            Ordering::Greater => {
+                format!("chose direct copies {which}, because one of {copy} took {read} and {asked} by bounce buffers")
+            }
+            Ordering::Equal => format!(
+                "either way {which}, because a copy of {copy} took {asked} by bounce buffers and {read} directly"
+            ),
+        }
     }
 }
 
 /// A line, if something was measured both ways.
 pub fn line(job: &Job) -> String {
-    let ranges = ranges(&medians(job));
-    let texts: Vec<String> = ranges.iter().enumerate().map(|(at, range)| range.text(at == 0)).collect();
+    let texts: Vec<String> = ranges(&medians(job)).iter().map(Range::text).collect();
     let mut line = String::new();
     if !texts.is_empty() {
         let _ = writeln!(line, "tidegate: long messages on a host: {}", texts.join("; "));
@@ -86,9 +94,20 @@ pub fn json(process: &Process) -> Value {
                 "bytes_most": WayTimes::bytes_most(class),
                 "bounced_ps_per_byte": time(times.asked),
                 "direct_ps_per_byte": time(times.read),
+                "chosen": chosen(*times),
             })
         })
         .collect()
+}
+
+/// `None`: not both ways were measured.
+fn chosen(times: WayTimes) -> Option<&'static str> {
+    let both = times.asked > 0 && times.read > 0;
+    both.then(|| match times.compare() {
+        Ordering::Less => "bounced",
+        Ordering::Greater => "direct",
+        Ordering::Equal => "either",
+    })
 }
 
 #[cfg(test)]
@@ -114,9 +133,28 @@ mod tests {
         let rank: &[_] = &[(3, 100, 200), (4, 125, 250), (5, 200, 125), (11, 250, 100)];
         assert_eq!(
             line(&job(&[rank])),
-            "tidegate: long messages on a host: 16.0 KiB to 64.0 KiB bounced, as measured (8.0 GB/s, direct 4.0); above \
-             64.0 KiB to 128 KiB direct (8.0 GB/s, bounced 5.0); above 4.00 MiB direct (10.0 GB/s, bounced 4.0)\n"
+            "tidegate: long messages on a host: chose bounce buffers above 16.0 KiB to 64.0 KiB, because a copy of 64.0 KiB \
+             took 8.19 µs that way and 16.4 µs directly; chose direct copies above 64.0 KiB to 128 KiB, because one of 128 \
+             KiB took 16.4 µs and 26.2 µs by bounce buffers; chose direct copies above 4.00 MiB, because one of 8.00 MiB \
+             took 839 µs and 2.10 ms by bounce buffers\n"
         );
+    }
+
+    #[test]
+    fn where_both_ways_are_as_fast_neither_is_said_to_be_chosen_for_its_speed() {
+        assert_eq!(
+            line(&job(&[&[(6, 31, 30)]])),
+            "tidegate: long messages on a host: either way above 128 KiB to 256 KiB, because a copy of 256 KiB took 8.13 µs \
+             by bounce buffers and 7.86 µs directly\n"
+        );
+    }
+
+    #[test]
+    fn programs_read_what_was_chosen_where_both_ways_were_measured() {
+        let job = job(&[&[(6, 30, 60), (7, 60, 30), (8, 30, 30), (9, 30, 0)]]);
+        let value = json(&job.processes()[0]);
+        let chosen: Vec<_> = value.as_array().unwrap().iter().map(|class| class["chosen"].as_str()).collect();
+        assert_eq!(chosen, [Some("bounced"), Some("direct"), Some("either"), None]);
     }
 
     #[test]
@@ -124,7 +162,8 @@ mod tests {
         let told = line(&job(&[&[(0, 100, 200)], &[(0, 100, 200)], &[(0, 900, 200)], &[(0, 0, 5), (1, 7, 0)]]));
         assert_eq!(
             told,
-            "tidegate: long messages on a host: up to 4.00 KiB bounced, as measured (10.0 GB/s, direct 5.0)\n"
+            "tidegate: long messages on a host: chose bounce buffers up to 4.00 KiB, because a copy of 4.00 KiB took 409 ns \
+             that way and 819 ns directly\n"
         );
         assert_eq!(line(&job(&[&[(2, 100, 0)], &[]])), "");
     }

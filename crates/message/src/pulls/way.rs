@@ -1,16 +1,33 @@
-//! [`PullWays`]: how a receiver gets the rest of a rendezvous message where two ways are open: it *reads* it out of its
-//! sender's memory, one copy by the system, or *asks* for it by a clear to send, and the sender puts it into bounce
-//! buffers: two copies.
+//! [`PullWays`]: how a receiver gets the rest of a rendezvous message where two ways are open: it *reads* it out of
+//! its sender's memory, one copy by the system, or *asks* for it by a clear to send, and the sender puts it into
+//! bounce buffers: two copies.
 //!
 //! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as
-//! many bytes as the system's one, which has to map every page; on another half as many (Zen 5 and Zen 4). And a
-//! sender that computes fills no bounce buffer. So it is measured, by size of the message: a few pulls each way to
-//! begin with, then the faster way, and now and then a few the other way, the rarer the worse it was.
+//! many bytes as the system's one, which has to map every page; on another a quarter as many. It changes when the
+//! host moves a processor, and a sender that computes fills no bounce buffer. So it is measured, by size of the
+//! message:
 //!
-//! A read is alone while it lasts, so its time is its own. Pulls that were asked for overlap, and the last to begin is
-//! not the last to end: what counts is what came while any was under way, over that time, less what went into reading
-//! others.
+//! * Each way has a price: the fourth of its last eight times, the least first. The other four may be those of a
+//!   process that had lost its processor, or of the first pulls after a change of the way. The way that is taken is
+//!   measured all the time, so of that one twelve count.
+//! * The first ten pulls are asked for, the next nine read; the first of either find pages that are not mapped yet.
+//!   From then on a way is taken until the other one's price is lower by a sixteenth.
+//! * Now and then the other way is tried, up to six pulls in a row: the first of them find caches as the way before
+//!   has left them (the first read after bounce buffers takes three times as long as the sixth). A trial ends early
+//!   when even its best pull took so long that the rest is not worth its time.
+//! * Trials may cost a forty-eighth of the time: the pause after one is as long as it takes for that at present
+//!   prices, 96 pulls if ways are equal, up to 288 if one is five times as slow. When the price of the way that is
+//!   taken rises, the pause shrinks at once. A price may be wrong that was taken while something disturbed its way,
+//!   which is then not taken again: so the first pauses after a change are short, and each is at most twice as long
+//!   as the one before.
+//!
+//! `recorded` has the times of a hundred jobs, and counts what these rules cost in each of them.
+//!
+//! A read is alone while it lasts, so its time is its own. Pulls that were asked for overlap, and the last to begin
+//! is not the last to end: what counts is what came while any was under way, over that time, less what went into
+//! reading others.
 
+use std::cmp::Ordering;
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 use tidegate_flow::Instant;
@@ -22,6 +39,12 @@ pub(crate) enum Way {
     Ask,
     /// Read it out of its sender's memory.
     Read,
+}
+
+impl Way {
+    fn other(self) -> Way {
+        if self == Way::Ask { Way::Read } else { Way::Ask }
+    }
 }
 
 /// Classes of messages by their length: each reaches twice as far as the one before, the first to 2^12 bytes, and the
@@ -44,19 +67,39 @@ impl WayTimes {
     pub fn bytes_most(class: usize) -> Option<u64> {
         (class + 1 < CLASSES).then(|| 1 << (SMALLEST as usize + class))
     }
+
+    /// `Less`: bounce buffers are the faster way; `Greater`: reads are. `Equal`: they differ by less than a
+    /// sixteenth, of which the next measurement may say the opposite.
+    #[must_use]
+    pub fn compare(&self) -> Ordering {
+        let [asked, read] = [self.asked, self.read].map(u64::from);
+        match asked.abs_diff(read) * 16 <= asked.min(read) {
+            true => Ordering::Equal,
+            false => asked.cmp(&read),
+        }
+    }
 }
-/// Measurements of one way that count: the latest.
-const RECENT: usize = 8;
-/// Pulls of a class each way before anything is concluded.
-const TRIAL: u32 = 8;
-/// Pulls the other way in a row, now and then: enough of them that one way's do not count for the other's.
-const RETRIAL: u32 = 4;
-/// Pulls between two trials of a way that was a little slower; below, of one that took half as long again or more. The
-/// first pause has a quarter of them, the second half: what the beginning of a job says may be wrong.
-const TRY_AGAIN: u32 = 128;
-const TRY_SELDOM: u32 = 512;
-/// Pauses that are shorter.
-const FIRST_PAUSES: u32 = 2;
+
+/// Measurements that are kept of one way: the latest. All of them count for the way that is taken.
+const RECENT: usize = 12;
+/// Those that count for the other way.
+const FEW: usize = 8;
+/// Pulls of a class each way, first those that are asked for, before anything is concluded.
+const FIRST_ASKED: u32 = 10;
+const FIRST_READ: u32 = 9;
+/// The other way is taken if its price is lower by one part in this number.
+const CHANGE_GAINS: u64 = 16;
+/// Pulls the other way in a row, now and then, at most.
+const TRIAL: u32 = 6;
+/// A trial has cost enough when its pulls took longer by this number of pulls of the other way.
+const TRIAL_COSTS: u32 = 4;
+/// Going another way and back takes as long as this number of pulls.
+const RETURN_COSTS: u64 = 2;
+/// Trials cost one part in this number of the time at most.
+const TRIALS_PART: u64 = 48;
+/// Pulls until the first trial; and until the first one after the way has changed.
+const FIRST_PAUSE: u64 = 96;
+const PAUSE_AFTER_CHANGE: u64 = 32;
 
 /// The latest measurements of one way, in picoseconds per byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,15 +115,28 @@ impl Recent {
         self.count = self.count.wrapping_add(1).max(1);
     }
 
-    /// The lower quartile. A process that lost its processor for a while says nothing about a way, and such times only
-    /// ever add: of the median, three of them in a row once in some thousand messages made the slower way look better,
-    /// for the next [`TRY_SELDOM`].
-    fn usual(&self) -> Option<u32> {
-        let mut values = self.values;
-        let known = &mut values[..RECENT.min(self.count as usize)];
-        known.sort_unstable();
-        known.get(known.len() / 4).copied()
+    /// The last measurements, at most this number of them.
+    fn last(&self, number: usize) -> impl Iterator<Item = u32> {
+        let count = self.count as usize;
+        (1..=number.min(count).min(RECENT)).map(move |back| self.values[(count - back) % RECENT])
     }
+
+    /// The price by the last measurements, at most this number of them: in their order, three eighths are less.
+    fn price(&self, number: usize) -> Option<u32> {
+        let mut values = [0; RECENT];
+        let count = values.iter_mut().zip(self.last(number)).map(|(to, value)| *to = value).count();
+        values[..count].sort_unstable();
+        values[..count].get(count * 3 / 8).copied()
+    }
+}
+
+/// Pulls the other way, in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Trial {
+    way: Way,
+    begun: u32,
+    /// The measurements of this way before it.
+    before: u32,
 }
 
 /// What is known of messages of about one size.
@@ -88,35 +144,87 @@ impl Recent {
 struct Class {
     asked: Recent,
     read: Recent,
-    /// Pulls begun, at first; then those since the last trial.
+    /// The way that is taken, but for trials; `None` until both are measured.
+    way: Option<Way>,
+    has_changed: bool,
+    /// The measurements of this way when it was taken.
+    taken_at: u32,
+    /// Pulls begun, at first; then those since the last trial or change.
     begun: u32,
-    /// Whether the trials that everything begins with are over.
-    is_tried: bool,
-    /// Trials since then, as far as they make a difference.
+    trial: Option<Trial>,
+    /// Pulls of the last trial.
+    last_trial: u32,
+    /// Trials since the way was changed.
     trials: u32,
 }
 
 impl Class {
     fn choose(&mut self) -> Way {
-        self.begun = self.begun.saturating_add(1);
-        if !self.is_tried {
-            self.is_tried = self.begun == 2 * TRIAL;
-            return if self.begun <= TRIAL { Way::Ask } else { Way::Read };
+        if self.way.is_none() && self.begun < FIRST_ASKED + FIRST_READ {
+            self.begun += 1;
+            return if self.begun <= FIRST_ASKED { Way::Ask } else { Way::Read };
         }
-        let (Some(asked), Some(read)) = (self.asked.usual(), self.read.usual()) else { return Way::Ask };
-        let (better, other, [least, most]) =
-            if asked <= read { (Way::Ask, Way::Read, [asked, read]) } else { (Way::Read, Way::Ask, [read, asked]) };
-        let pause = if most - least >= least / 2 { TRY_SELDOM } else { TRY_AGAIN };
-        let pause = pause >> (FIRST_PAUSES - self.trials);
-        if self.begun <= pause {
-            return better;
+        let (Some(asked), Some(read)) = (self.asked.price(FEW), self.read.price(FEW)) else { return Way::Ask };
+        let Some(mut way) = self.way else {
+            let way = if asked <= read { Way::Ask } else { Way::Read };
+            (self.way, self.begun) = (Some(way), 1);
+            return way;
+        };
+        if let Some(way) = self.go_on_trying(asked, read) {
+            return way;
         }
-        if self.begun >= pause + RETRIAL {
-            self.begun = 0;
-            self.trials = (self.trials + 1).min(FIRST_PAUSES);
+        let (taken, mut other) = if way == Way::Ask { (&self.asked, read) } else { (&self.read, asked) };
+        let since = taken.count.wrapping_sub(self.taken_at) as usize;
+        let Some(mut price) = taken.price(FEW.saturating_add(since)) else { return way };
+        if u64::from(other) * (CHANGE_GAINS + 1) < u64::from(price) * CHANGE_GAINS {
+            (way, price, other) = (way.other(), other, price);
+            (self.way, self.has_changed, self.trials, self.begun) = (Some(way), true, 0, 0);
+            self.taken_at = self.recent(way).count;
         }
-        other
+        if u64::from(self.begun) < self.pause(price, other) {
+            self.begun += 1;
+            return way;
+        }
+        let way = way.other();
+        let before = self.recent(way).count;
+        self.trial = Some(Trial { way, begun: 1, before });
+        way
     }
+
+    fn recent(&self, way: Way) -> &Recent {
+        if way == Way::Ask { &self.asked } else { &self.read }
+    }
+
+    /// The way of a pull that belongs to a trial; `None` if there is none, or it is over now.
+    fn go_on_trying(&mut self, asked: u32, read: u32) -> Option<Way> {
+        let trial = self.trial.as_mut()?;
+        let (recent, usual) = if trial.way == Way::Ask { (&self.asked, read) } else { (&self.read, asked) };
+        let measured = recent.count.wrapping_sub(trial.before).min(TRIAL);
+        let best = recent.last(measured as usize).min();
+        if trial.begun < TRIAL && best.is_none_or(|best| !is_much_slower(best, usual, measured)) {
+            trial.begun += 1;
+            return Some(trial.way);
+        }
+        (self.last_trial, self.begun, self.trial) = (trial.begun, 0, None);
+        self.trials = self.trials.saturating_add(1);
+        None
+    }
+
+    /// Pulls until the next trial, from the last one or a change on; prices are those of the way that is taken and of
+    /// the other.
+    fn pause(&self, price: u32, other: u32) -> u64 {
+        let price = u64::from(price.max(1));
+        let longer = u64::from(self.last_trial) * u64::from(other).saturating_sub(price);
+        let paid = TRIALS_PART * (longer + RETURN_COSTS * price) / price;
+        let first = if self.has_changed { PAUSE_AFTER_CHANGE } else { FIRST_PAUSE };
+        paid.min(first << self.trials.min(32))
+    }
+}
+
+/// Whether trying a way has cost enough, if even the best of this number of pulls took `best`, where the other way
+/// takes `usual`.
+fn is_much_slower(best: u32, usual: u32, pulls: u32) -> bool {
+    u64::from(best) * u64::from(pulls) >= u64::from(usual) * u64::from(pulls + TRIAL_COSTS)
 }
 
 /// The time in which pulls of [`Way::Ask`] were under way.
@@ -179,7 +287,7 @@ impl PullWays {
 
     /// The measurements of each class.
     pub(crate) fn times(&self) -> [WayTimes; CLASSES] {
-        let of = |recent: &Recent| recent.usual().unwrap_or(0);
+        let of = |recent: &Recent| recent.price(FEW).unwrap_or(0);
         self.classes.each_ref().map(|class| WayTimes { asked: of(&class.asked), read: of(&class.read) })
     }
 
@@ -222,183 +330,6 @@ impl PullWays {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BYTES: usize = 100_000;
-
-    /// Pulls one after the other, of which each takes as long as its way takes. How many of them were read.
-    fn one_by_one(ways: &mut PullWays, count: usize, asking: u64, reading: u64) -> usize {
-        let mut now = 0;
-        let mut read = 0;
-        for _ in 0..count {
-            let way = ways.choose(BYTES);
-            ways.tell_time(Instant::from_nanos(now));
-            match way {
-                Way::Ask => {
-                    now += asking;
-                    ways.end_asked(BYTES, Some(BYTES), Instant::from_nanos(now));
-                }
-                Way::Read => {
-                    now += reading;
-                    read += 1;
-                    ways.end_read(BYTES, BYTES, Duration::from_nanos(reading));
-                }
-            }
-        }
-        read
-    }
-
-    #[test]
-    fn the_faster_way_is_found_and_the_other_is_tried_seldom() {
-        let reads = one_by_one(&mut PullWays::default(), 10_000, 5_000, 10_000);
-        assert!((8..200).contains(&reads), "{reads} of 10000 read where bounce buffers are faster");
-        let reads = one_by_one(&mut PullWays::default(), 10_000, 10_000, 5_000);
-        assert!((9_800..9_993).contains(&reads), "{reads} of 10000 read where that is faster");
-    }
-
-    #[test]
-    fn what_the_last_piece_takes_after_the_time_was_told_counts() {
-        let mut ways = PullWays::default();
-        let (mut now, mut reads) = (0, 0);
-        for _ in 0..1_000 {
-            let way = ways.choose(BYTES);
-            ways.tell_time(Instant::from_nanos(now));
-            match way {
-                Way::Ask => {
-                    // The sender takes three microseconds, and the copy that ends the message five.
-                    ways.tell_time(Instant::from_nanos(now + 3_000));
-                    ways.note_draining(Duration::from_nanos(5_000));
-                    ways.end_asked(BYTES, Some(BYTES), Instant::from_nanos(now + 3_000));
-                }
-                Way::Read => {
-                    reads += 1;
-                    ways.end_read(BYTES, BYTES, Duration::from_nanos(6_000));
-                }
-            }
-            now += 8_000;
-        }
-        assert!(reads > 950, "{reads} of 1000 read, which takes 6 µs instead of 8");
-    }
-
-    #[test]
-    fn what_changes_is_noticed() {
-        let mut ways = PullWays::default();
-        one_by_one(&mut ways, 1_000, 10_000, 5_000);
-        one_by_one(&mut ways, 4_000, 2_000, 5_000);
-        let reads = one_by_one(&mut ways, 1_000, 2_000, 5_000);
-        assert!(reads < 20, "{reads} of 1000 read long after bounce buffers became faster");
-    }
-
-    /// A hundred jobs of all ratios between the ways, on a machine as it is: times vary by a third, one pull in thirty
-    /// waits for its processor for a millisecond, and the first reads map their pages. Half way through, the way that
-    /// was the faster one becomes the slower one, as when a process moves to another core. Times are those that each
-    /// way takes undisturbed; what is left out are the first 20 messages and as many after the move.
-    #[test]
-    fn it_costs_at_most_a_tenth_of_the_better_way_in_all_of_a_hundred_jobs() {
-        const MESSAGES: u64 = 4_000;
-        for job in 0..100_u64 {
-            let mut state = job.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-            let mut random = |most: u64| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 16) % most
-            };
-            let mut ways = PullWays::default();
-            let (mut now, mut taken, mut best) = (0, 0, 0);
-            let (one, other) = (10_000, 4_000 + job * 160);
-            for number in 0..MESSAGES {
-                let [asking, reading] = if number < MESSAGES / 2 { [one, other] } else { [other.max(one) * 2, other] };
-                let way = ways.choose(BYTES);
-                let undisturbed = if way == Way::Ask { asking } else { reading };
-                let mapping = if way == Way::Read && number < 12 { 3 * reading } else { 0 };
-                let waiting = if random(30) == 0 { 1_000_000 } else { 0 };
-                let time = undisturbed + random(undisturbed / 3) + mapping + waiting;
-                ways.tell_time(Instant::from_nanos(now));
-                now += time;
-                match way {
-                    Way::Ask => ways.end_asked(BYTES, Some(BYTES), Instant::from_nanos(now)),
-                    Way::Read => ways.end_read(BYTES, BYTES, Duration::from_nanos(time)),
-                }
-                if number % (MESSAGES / 2) >= 20 {
-                    (taken, best) = (taken + undisturbed, best + asking.min(reading));
-                }
-            }
-            assert!(taken * 10 <= best * 11, "job {job}: {taken} ns instead of {best}, {other} against {one}");
-        }
-    }
-
-    #[test]
-    fn a_disturbed_beginning_is_made_up_for_soon() {
-        let mut ways = PullWays::default();
-        // Something else has the memory while the first reads take place.
-        one_by_one(&mut ways, 2 * TRIAL as usize, 10_000, 30_000);
-        let reads = one_by_one(&mut ways, 400, 10_000, 6_000);
-        assert!(reads > 250, "{reads} of 400 read, the first right after {}", TRY_SELDOM / 4);
-    }
-
-    #[test]
-    fn a_way_that_never_works_is_not_tried_for_ever() {
-        let mut class = Class::default();
-        for _ in 0..TRIAL {
-            assert_eq!(class.choose(), Way::Ask);
-            class.asked.add(BYTES, Duration::from_nanos(5_000));
-        }
-        assert_eq!((0..TRIAL).filter(|_| class.choose() == Way::Read).count(), TRIAL as usize);
-        class.begun = u32::MAX - 1;
-        assert!((0..3).all(|_| class.choose() == Way::Ask), "no read has ever been measured");
-    }
-
-    #[test]
-    fn a_few_that_took_for_ever_change_nothing() {
-        let mut ways = PullWays::default();
-        one_by_one(&mut ways, 100, 5_000, 10_000);
-        one_by_one(&mut ways, 2, 50_000_000, 10_000);
-        let reads = one_by_one(&mut ways, 100, 5_000, 10_000);
-        assert!(reads <= RETRIAL as usize, "{reads} read: more than a trial");
-    }
-
-    #[test]
-    fn pulls_that_overlap_are_as_fast_as_all_of_them_together() {
-        // Sixteen at once, which all end at nearly the same time: each seems to take sixteen times as long as it
-        // would alone, and the last ones no time at all.
-        for (asking, bounces_win) in [(3_000, true), (7_000, false)] {
-            let mut ways = PullWays::default();
-            let (mut now, mut reads) = (0, 0);
-            for _ in 0..100 {
-                let chosen: Vec<Way> = (0..16).map(|_| ways.choose(BYTES)).collect();
-                ways.tell_time(Instant::from_nanos(now));
-                let read = chosen.iter().filter(|way| **way == Way::Read).count();
-                for _ in 0..read {
-                    now += 5_000;
-                    ways.end_read(BYTES, BYTES, Duration::from_nanos(5_000));
-                }
-                now += asking * (16 - read) as u64;
-                for _ in read..16 {
-                    now += 1;
-                    ways.end_asked(BYTES, Some(BYTES), Instant::from_nanos(now));
-                }
-                reads += read;
-            }
-            assert_eq!(reads < 200, bounces_win, "{reads} of 1600 read, {asking} ns for one of those asked for");
-            assert!(bounces_win || reads > 1_300, "{reads} of 1600 read");
-        }
-    }
-
-    #[test]
-    fn sizes_are_told_apart_whatever_they_are() {
-        let mut ways = PullWays::default();
-        for bytes in [1, 8192, 1 << 20, usize::MAX / 2] {
-            for _ in 0..TRIAL {
-                assert_eq!(ways.choose(bytes), Way::Ask);
-                ways.tell_time(Instant::from_nanos(1));
-                ways.end_asked(bytes, Some(bytes), Instant::from_nanos(7));
-            }
-            assert_eq!(ways.choose(bytes), Way::Read, "{bytes}");
-            ways.end_read(bytes, bytes, Duration::MAX);
-        }
-        ways.end_asked(0, None, Instant::default());
-        ways.choose(0);
-    }
-}
+mod recorded;
+#[cfg(test)]
+mod tests;
