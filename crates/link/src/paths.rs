@@ -156,7 +156,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 return Some(event);
             }
         }
-        self.routes.poll_low().then_some(LinkEvent::PlacesLow)
+        if self.routes.poll_low() { Some(LinkEvent::PlacesLow) } else { None }
     }
 
     /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer

@@ -97,8 +97,14 @@ impl Routes {
     }
 
     /// Whether few places were free when a newcomer came, since the last call.
+    #[inline(always)]
     pub(super) fn poll_low(&mut self) -> bool {
-        std::mem::take(&mut self.is_low)
+        // Asked at each poll: nothing is written where nothing is told.
+        let is_low = self.is_low;
+        if is_low {
+            self.is_low = false;
+        }
+        is_low
     }
 
     /// Before the first place is given out: of each link this number of peers is of the first class.
