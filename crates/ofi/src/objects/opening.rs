@@ -148,7 +148,7 @@ impl Endpoint {
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
         let reads = settings.bulk != BulkChoice::Mailbox;
         let chunks = settings.chunks.most as usize;
-        let (peers, ports) = (flow.peers as usize, settings.ports);
+        let (peers, ports) = (flow.at_opening() as usize, settings.ports);
         // The page of counters has it for `tidegate run`, and the log.
         let described = settings.stats_dir.is_some() || log::shows_info(FI_LOG_EP_CTRL);
         let wants = Wants { peers, may_sleep: self.may_sleep(), reads, chunks, ports, described };

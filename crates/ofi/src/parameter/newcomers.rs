@@ -8,7 +8,7 @@
 use super::Settings;
 use super::sizes::{LEAST_MAILBOX, Needs, slots_by_default};
 use crate::lower::Choice;
-use tidegate_message::flow::{Config, PACKET_BYTES, ReceiverResource};
+use tidegate_message::flow::{Config, PACKET_BYTES, PEERS_MAX, ReceiverResource};
 
 /// Most newcomers that have places when the endpoint opens.
 pub const NEWCOMERS_MOST: u32 = 512;
@@ -77,7 +77,8 @@ impl Settings {
         match newcomers {
             _ if newcomers < needed => planned,
             NEWCOMERS_MOST if planned.scheme.lends().shares_a_pool() => {
-                let later = (room / LATER_PART / LATER_BYTES).min(LATER_MOST as usize) as u32;
+                let most = LATER_MOST.min(PEERS_MAX.saturating_sub(planned.peers + newcomers));
+                let later = (room / LATER_PART / LATER_BYTES).min(most as usize) as u32;
                 Config { later, ..of(newcomers + later) }
             }
             _ => of(newcomers),

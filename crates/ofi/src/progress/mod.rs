@@ -45,7 +45,7 @@ impl Domain {
             let (mut moved, mut is_stuck) = (false, false);
             for endpoint in &endpoints {
                 if !core::mem::take(&mut endpoint.state.get(entered).progressed_by_app) {
-                    moved |= endpoint.advance_for_app(entered);
+                    moved |= endpoint.advance_for_app(backoff, entered);
                 }
                 // Nothing more is retrieved there, and what has come may keep its descriptor readable: no sleep there.
                 is_stuck |= endpoint.waits_for_reader(entered);
@@ -100,7 +100,7 @@ impl Domain {
             for endpoint in &endpoints {
                 let is_done = core::mem::take(&mut endpoint.state.get(entered).progressed_by_app);
                 if endpoint.has_anything_left(entered) {
-                    polled = polled.max(if is_done { Polled::Called } else { endpoint.progress_pending(entered) });
+                    polled = polled.max(if is_done { Polled::Called } else { endpoint.go_on(backoff, entered) });
                 }
             }
             if polled == Polled::Idle && backoff.may_sleep() {
@@ -166,8 +166,8 @@ impl Endpoint {
     }
 
     /// Goes on with what is left in place of the application.
-    fn progress_pending(&self, entered: &mut Entered) -> Polled {
-        if self.advance_for_app(entered) {
+    fn go_on(&self, backoff: &PollBackoff, entered: &mut Entered) -> Polled {
+        if self.advance_for_app(backoff, entered) {
             return Polled::Moved;
         }
         let Some(active) = &mut self.state.get(entered).active else { return Polled::Still };
@@ -175,9 +175,10 @@ impl Endpoint {
         if active.engine.has_transfers() { Polled::Underway } else { Polled::Still }
     }
 
-    /// What the thread does: a row of accesses that the application is adding to does not end.
-    fn advance_for_app(&self, entered: &mut Entered) -> bool {
-        self.state.get(entered).active.iter_mut().for_each(|active| active.engine.spare_row());
+    /// What the thread does. Without a nap before, a row of accesses that the application adds to goes on.
+    fn advance_for_app(&self, backoff: &PollBackoff, entered: &mut Entered) -> bool {
+        let active = self.state.get(entered).active.as_mut();
+        active.filter(|_| backoff.is_quick()).into_iter().for_each(|active| active.engine.spare_row());
         self.advance(entered)
     }
 

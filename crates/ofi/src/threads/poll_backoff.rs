@@ -63,12 +63,23 @@ pub struct PollBackoff {
     quick: u32,
     /// Polls in a row that have found nothing: nothing that moves (`Always`), or nothing that is left (`WhenLeft`).
     in_vain: u32,
+    /// It polls again without a nap.
+    is_quick: bool,
 }
 
 impl PollBackoff {
     /// Nothing is known yet.
     pub fn new(policy: Policy) -> PollBackoff {
-        PollBackoff { policy, calls: 0, passed: 0, is_trusted: false, nap: NAP_FIRST, quick: 0, in_vain: 0 }
+        PollBackoff {
+            policy,
+            calls: 0,
+            passed: 0,
+            is_trusted: false,
+            nap: NAP_FIRST,
+            quick: 0,
+            in_vain: 0,
+            is_quick: false,
+        }
     }
 
     /// Whether the application has called since this was asked last. `calls`: how many calls there have been.
@@ -94,10 +105,17 @@ impl PollBackoff {
 
     /// What to do after a poll.
     pub fn pause_after(&mut self, polled: Polled) -> Pause {
-        match self.policy {
+        let pause = match self.policy {
             Policy::Always => self.pause_always(polled),
             Policy::WhenLeft => self.pause_when_left(polled),
-        }
+        };
+        self.is_quick = pause == Pause::Yield;
+        pause
+    }
+
+    /// Whether there was no nap since the last poll.
+    pub fn is_quick(&self) -> bool {
+        self.is_quick
     }
 
     fn pause_always(&mut self, polled: Polled) -> Pause {
@@ -161,7 +179,8 @@ mod tests {
         let backoff = &mut PollBackoff::new(Policy::WhenLeft);
         let still: Vec<_> = (0..7).map(|_| nap(backoff, Polled::Still).unwrap()).collect();
         assert_eq!(still, [2, 4, 8, 16, 32, 32, 32]);
-        assert_eq!(nap(backoff, Polled::Moved), None);
+        assert!(!backoff.is_quick());
+        assert_eq!((nap(backoff, Polled::Moved), backoff.is_quick()), (None, true));
         assert!((0..QUICK_POLLS).all(|_| nap(backoff, Polled::Still).is_none()));
         assert_eq!(nap(backoff, Polled::Still), Some(2));
         assert_eq!(nap(backoff, Polled::Underway), Some(2));
