@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_rank_of_a_larger_job_takes_more_shared_memory() {
         let of = |parameters: &[_], ranks| segment_bytes(parameters, &|_| None, ranks);
-        let (few, many) = (of(&[], 2).unwrap(), of(&[], 1000).unwrap());
+        let (few, many) = (of(&[], 2).unwrap(), of(&[], 20_000).unwrap());
         assert!((1 << 20..4 << 20).contains(&few) && many > few, "{few} {many}");
         assert!(of(&[("FI_TIDEGATE_BOUNCE_BUFFERS", "0".to_owned())], 2).unwrap() < few);
         assert_eq!(of(&[("FI_TIDEGATE_SLOTS", "abc".to_owned())], 2), None);
