@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from harness.paths import LIBRARY_FOLDER, PROGRAMS, ROOT
 
 SOURCE = ROOT / "tests" / "programs" / "instructions.c"
 FEW, MANY = 1000, 11000
-LIMITS = {("none", 8): 1382, ("static", 8): 1509, ("dynamic", 8): 1447, ("dynamic", 64): 2481, ("dynamic", 512): 2893, ("dynamic", 2048): 3370,
-          ("speculative", 8): 1390, ("speculative", 64): 2380, ("speculative", 256): 2664, ("speculative", 512): 2762, ("speculative", 2048): 3250}
-"""By scheme and length in bytes. (3,220 and 3,045 of 2 KiB alone; beside other work polls in vain are among them, some 100 more once.)"""
+LIMITS = {("none", 8): 1382, ("static", 8): 1509, ("dynamic", 8): 1447, ("dynamic", 64): 2481, ("dynamic", 512): 2893, ("dynamic", 2048): 3100,
+          ("speculative", 8): 1390, ("speculative", 64): 2380, ("speculative", 256): 2664, ("speculative", 512): 2762, ("speculative", 2048): 2970}
+"""By scheme and length in bytes."""
 POLLS = {"alone": ({}, 102), "second path": ({"FABRIC": "tcp"}, 195)}
 """Reads of a queue to which nothing comes: the settings, and the limit. With a second path a thread may come in, so each read takes the lock.
 libfabric 1.17's shm takes 169 (this program with `shm` as its last word)."""
@@ -53,7 +54,9 @@ def count(scheme: str, what: int | str, times: int, settings: dict[str, str] | N
         "FI_TIDEGATE_SPIN": "1999",
         **{f"FI_TIDEGATE_{name}": value for name, value in (settings or {}).items()},
     }
-    valgrind = [shutil.which("valgrind") or "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=exchange_all", "--toggle-collect=poll_all"]
+    # Whether 2 KiB go past the caches depends on the measured time of a line, and takes six times the instructions of a plain copy.
+    counted = ["--toggle-collect=exchange_all", "--toggle-collect=poll_all", "--toggle-collect=*::copy_past*"]
+    valgrind = [shutil.which("valgrind") or "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *counted]
     command = [*valgrind, program(), str(what), str(times)]
     done = process.run(command, environment, timeout=120)
     found = re.search(r"Collected : (\d+)", done.output)
@@ -63,15 +66,10 @@ def count(scheme: str, what: int | str, times: int, settings: dict[str, str] | N
 
 @cache
 def per_message(scheme: str, length: int) -> float:
-    """Instructions of a message, both ends. How often an end looks in vain for the other depends on what runs beside, which can only add
-    to it: tried again while it is over the limit."""
-    least = float("inf")
-    for _ in range(TRIES):
-        least = min(least, (count(scheme, length, MANY) - count(scheme, length, FEW)) / (MANY - FEW))
-        print(f"{scheme}, {length} bytes: {least:.0f} instructions per message")
-        if least <= LIMITS[scheme, length]:
-            break
-    return least
+    """Instructions of a message, both ends."""
+    each = (count(scheme, length, MANY) - count(scheme, length, FEW)) / (MANY - FEW)
+    print(f"{scheme}, {length} bytes: {each:.0f} instructions per message")
+    return each
 
 
 def is_there(name: str) -> bool:
@@ -96,9 +94,11 @@ def test_a_message_costs_no_more_than_it_did(scheme: str, length: int) -> None:
 @pytest.mark.parametrize("where", POLLS)
 def test_an_empty_poll_costs_no_more_than_it_did(where: str) -> None:
     settings, most = POLLS[where]
-    # How often a network is asked depends on time, so what runs beside can only add to it.
+    # How often a network is asked depends on the time, so what runs beside can only add to a run.
+    least = {200: sys.maxsize, 1200: sys.maxsize}
     for _ in range(TRIES):
-        each = (count("speculative", "poll", 1200, settings) - count("speculative", "poll", 200, settings)) / 1000
+        least = {times: min(before, count("speculative", "poll", times, settings)) for times, before in least.items()}
+        each = (least[1200] - least[200]) / 1000
         print(f"{where}: {each:.0f} instructions per poll")
         if each <= most:
             break

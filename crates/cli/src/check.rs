@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate_fi::parameter::launcher::Job;
 use tidegate_fi::parameter::misspelling::misspelling;
 use tidegate_fi::parameter::{Ports, Settings, variable};
-use tidegate_flow::Config;
+use tidegate_flow::{Config, ConfigError};
 use tidegate_link::{NAMES, ShmConfig, ShmLink};
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
@@ -96,12 +96,17 @@ fn of_flow(flow: Config, bytes: usize) -> EndpointConfig {
     }
 }
 
+/// The least bound on receive memory of an endpoint on one host, in bytes: it has room for the tables of all peers once
+/// each has talked.
+pub fn least_receive_memory(flow: Config) -> Result<usize, ConfigError> {
+    Endpoint::<ShmLink>::least_receive_memory(&of_flow(flow, 0))
+}
+
 /// Fails unless a bound on receive memory has room for the part that the configuration fixes.
 fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), String> {
-    let config = of_flow(flow, bytes);
-    let least = Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| error.named(&NAMES))?;
+    let least = least_receive_memory(flow.clone()).map_err(|error| error.named(&NAMES))?;
     if bytes < least {
-        return Err(EndpointError::receive_memory_too_small(&config, least).named(&NAMES));
+        return Err(EndpointError::receive_memory_too_small(&of_flow(flow, bytes), least).named(&NAMES));
     }
     Ok(())
 }
@@ -184,6 +189,7 @@ mod tests {
     #[test]
     fn a_rank_of_a_larger_job_takes_more_shared_memory() {
         let of = |parameters: &[_], ranks| segment_bytes(parameters, &|_| None, ranks);
+        // On a machine with little memory a rank of a job of 1,000 has no places for newcomers, and so takes less.
         let (few, many) = (of(&[], 2).unwrap(), of(&[], 20_000).unwrap());
         assert!((1 << 20..4 << 20).contains(&few) && many > few, "{few} {many}");
         assert!(of(&[("FI_TIDEGATE_BOUNCE_BUFFERS", "0".to_owned())], 2).unwrap() < few);

@@ -365,7 +365,8 @@ impl<B: Buffer> Memory<B> {
         }
         let (taken, division) = Self::divide_among(config, fixed, config.flow.planned() as usize, of_newcomers);
         debug_assert_eq!(taken + of_newcomers, config.receive_memory, "all is given out");
-        let later = Self::later(config, division.spare, others);
+        // The other half may stay with windows that have grown, whose senders are idle.
+        let later = Self::later(config, division.spare / 2, others);
         Ok(Division { newcomers: few, fixed: division.fixed + beside, later, ..division })
     }
 

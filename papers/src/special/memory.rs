@@ -1,11 +1,8 @@
 //! P table 3: memory per receiver, measured from the flow control and the mailbox that run under MPI, and what an
 //! endpoint of the provider takes in all.
 
-use std::time::Duration;
-
+use tidegate_cli::check::least_receive_memory;
 use tidegate_flow::{Config, FlowControl, PACKET_BYTES, SchemeName};
-use tidegate_link::ShmLink;
-use tidegate_message::{Endpoint, EndpointConfig};
 
 use super::{Known, number};
 use crate::data::{BadFigure, Keys, Named, Points, ValueOf};
@@ -23,21 +20,6 @@ fn bytes(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<[f64
     Ok([control.bookkeeping_bytes() as f64, (slots * PACKET_BYTES) as f64])
 }
 
-/// The least bound on receive memory of an endpoint on one host, in bytes: it has room for the tables of all peers once
-/// each has talked.
-fn least_bound(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<usize, BadFigure> {
-    let config = EndpointConfig {
-        flow: config(scheme, slots_per_peer, processes),
-        eager_bytes: 2048,
-        operations: 64,
-        receive_memory: 0,
-        patience: Duration::ZERO,
-        packets_per_progress: 64,
-        bulk_bytes_per_progress: 1 << 20,
-    };
-    Ok(Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| error.to_string())?)
-}
-
 /// Of a `scheme`, `slots_per_peer` and `processes`: `mebibytes` of a receiver, and `bookkeeping`, bytes per sender, as
 /// the paper counts them; `endpoint`, the MB of the least bound of a whole endpoint.
 pub(super) fn receiver(keys: &Keys) -> Known {
@@ -45,7 +27,8 @@ pub(super) fn receiver(keys: &Keys) -> Known {
     let processes = number(keys, "processes")?;
     let slots_per_peer = number(keys, "slots_per_peer")?;
     let [bookkeeping, mailbox] = bytes(scheme, slots_per_peer, processes)?;
-    let endpoint = least_bound(scheme, slots_per_peer, processes)? as f64 / 1e6;
+    let least = least_receive_memory(config(scheme, slots_per_peer, processes)).map_err(|error| error.to_string())?;
+    let endpoint = least as f64 / 1e6;
     let per_sender = bookkeeping / f64::from(processes - 1);
     let mebibytes = (bookkeeping + mailbox) / 1_048_576.0;
     let found = [("bookkeeping", per_sender), ("mebibytes", mebibytes), ("endpoint", endpoint)];

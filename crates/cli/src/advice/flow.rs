@@ -130,7 +130,7 @@ fn long_messages(run: &View) -> (String, Option<Evidence>, u64) {
         "A message takes {} packets in the mean, and a sender has {} for data at each receiver, so it cannot leave at \
          once. ",
         count(packets),
-        if data == 1 { "1 slot".to_owned() } else { format!("{data} slots") },
+        some(data, "slot"),
     );
     let evidence = Evidence { name: "packets per message".into(), of: "job".into(), value: count(packets) };
     (text, Some(evidence), (packets + u64::from(facts.credit_slots)).next_power_of_two())
@@ -203,7 +203,7 @@ fn buffers_for_credits(run: &View, scheme: SchemeName) -> (String, Vec<String>, 
     let text = format!(
         "Each sender had {} posted at its receiver {}: --buffers {wanted} {start} twice as many, and twice the memory for \
          them.",
-        if posted.each == 1 { "1 buffer".to_owned() } else { format!("{} buffers", posted.each) },
+        some(posted.each, "buffer"),
         if scheme.lends().may_grow() { "at the start" } else { "all the time" },
     );
     let evidence = Evidence { name: "buffers per peer".into(), of: "job".into(), value: count(posted.each.into()) };
@@ -252,10 +252,10 @@ fn empty_pools(run: &View, full: u64, slots: u32) -> Point {
     let text = format!(
         "{} times a sender found none of the {} of its receiver's pool free, and waited until it was invited. {remedy}",
         count(full),
-        if slots == 1 { "1 slot".to_owned() } else { format!("{} slots", count(slots.into())) },
+        some(slots, "slot"),
     );
     let evidence = vec![of_job(run, Counter::MailboxFull), of_job(run, Counter::PacketsSent)];
-    let headline = format!("pools were full {} times: a pool has {} slots", count(full), count(slots.into()));
+    let headline = format!("pools were full {} times: a pool has {}", count(full), some(slots, "slot"));
     Point { id: "mailbox_full", headline, text, options: vec![format!("--pool-slots {wanted}")], evidence }
 }
 
@@ -287,14 +287,14 @@ fn refusals_of(run: &View, least: f64) -> Option<Point> {
             let wanted = (u64::from(posted.pool_first) * 4).min(posted.pool_most.into()).max(1);
             let text = format!(
                 "The pool began with {} and grew {} times: --pool-first {wanted} begins with more.",
-                buffers(posted.pool_first),
+                some(posted.pool_first, "buffer"),
                 count(run.job(Counter::LimitEvents))
             );
             (text, vec![format!("--pool-first {wanted}")])
         }
         ReceiverResource::PoolBuffers => {
             let wanted = u64::from(posted.pool_most) * 2;
-            let text = format!("The pool has {}: --pool-most {wanted} allows more.", buffers(posted.pool_most));
+            let text = format!("The pool has {}: --pool-most {wanted} allows more.", some(posted.pool_most, "buffer"));
             (text, vec![format!("--pool-most {wanted}")])
         }
         _ => {
@@ -307,7 +307,7 @@ fn refusals_of(run: &View, least: f64) -> Option<Point> {
                 "Each sender has {} at its receiver{}: --buffers {wanted} posts more. Under --scheme dynamic senders know \
                  what is free, and nothing is refused; a pool for all senders, --scheme shared_window, takes the memory \
                  where it is needed.",
-                buffers(posted.each),
+                some(posted.each, "buffer"),
                 if scheme.lends().may_grow() { " at the start" } else { "" },
             );
             (text, vec![format!("--buffers {wanted}"), "--scheme dynamic".to_owned()])
@@ -324,6 +324,7 @@ fn refusals_of(run: &View, least: f64) -> Option<Point> {
     Some(Point { id: "refusals", headline, text, options, evidence })
 }
 
-fn buffers(number: u32) -> String {
-    if number == 1 { "1 buffer".to_owned() } else { format!("{} buffers", count(number.into())) }
+/// So many slots or buffers.
+fn some(number: u32, noun: &str) -> String {
+    format!("{} {noun}{}", count(number.into()), if number == 1 { "" } else { "s" })
 }

@@ -86,6 +86,8 @@ pub struct Protocol {
     taken: u64,
     /// What has happened, each with the packets that have to be taken before it is told.
     pub(super) events: VecDeque<(u64, LinkEvent)>,
+    /// A peer wanted a place when few were free, which is to be told.
+    is_low_on_places: bool,
     /// Peers to whom something is to be sent.
     pub(super) ready: VecDeque<PeerId>,
     /// Peers for whom the network took nothing, and when the first of them is tried again.
@@ -135,6 +137,7 @@ impl Protocol {
             delivered: 0,
             taken: 0,
             events: VecDeque::new(),
+            is_low_on_places: false,
             ready: VecDeque::new(),
             late: Vec::new(),
             late_at: Instant::default(),
@@ -222,18 +225,11 @@ impl Protocol {
         self.places_open < self.places_most
     }
 
-    /// A peer wants a place: if few are free, more are wanted.
-    fn tell_if_places_are_low(&mut self) {
-        let taken = self.places.len() - self.free.len();
-        let are_low = taken + PLACES_AHEAD as usize >= self.places_open as usize && self.may_open_places();
-        if are_low && !self.events.iter().any(|(_, event)| *event == LinkEvent::PlacesLow) {
-            self.tell(LinkEvent::PlacesLow);
-        }
-    }
-
     /// A place for an endpoint that has none.
     pub(super) fn admit(&mut self, contact: &Contact) -> Option<PeerId> {
-        self.tell_if_places_are_low();
+        let taken = self.places.len() - self.free.len();
+        let are_few = taken + PLACES_AHEAD as usize >= self.places_open as usize;
+        self.is_low_on_places |= are_few && self.may_open_places();
         let place = self.free.pop().or_else(|| {
             let place = PeerId(self.places.len() as u32);
             (place.0 < self.places_open).then(|| self.places.push(Place::default())).map(|()| place)
@@ -389,13 +385,16 @@ impl Protocol {
     /// Whether there is something to retrieve, to tell, or to read.
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.has_packets() || !self.events.is_empty() || self.reads.is_busy()
+        self.has_packets() || !self.events.is_empty() || self.is_low_on_places || self.reads.is_busy()
     }
 
-    /// What has happened. What concerns a peer comes behind its packets; the end of a transfer waits for nothing.
+    /// What has happened. What concerns a peer comes behind its packets; all else waits for nothing.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
         if let Some((transfer, status)) = self.reads.poll_ended() {
             return Some(LinkEvent::TransferEnded(transfer, status));
+        }
+        if std::mem::take(&mut self.is_low_on_places) {
+            return Some(LinkEvent::PlacesLow);
         }
         let is_its_turn = self.events.front().is_some_and(|(after, _)| *after <= self.taken);
         if is_its_turn { self.events.pop_front().map(|(_, event)| event) } else { None }

@@ -132,7 +132,8 @@ impl Routes {
         let (link, peer) = path.parts();
         let is_newcomer = self.planned.is_some_and(|planned| peer >= planned[link] as usize);
         let class = &mut self.classes[usize::from(is_newcomer)];
-        self.is_low |= is_newcomer && class.end < self.most && class.left() < PLACES_AHEAD as usize;
+        let may_be_more = is_newcomer || self.planned.is_none();
+        self.is_low |= may_be_more && class.end < self.most && class.left() < PLACES_AHEAD as usize;
         let place = class.take()?;
         if self.paths.len() <= place.0 as usize {
             self.paths.resize(place.0 as usize + 1, None);
@@ -201,6 +202,15 @@ mod tests {
             (Some(PeerId(OPEN)), false),
             "the last of all"
         );
+    }
+
+    #[test]
+    fn where_newcomers_have_as_much_as_others_places_are_asked_for_as_well() {
+        let mut routes = Routes::new(1000);
+        assert_eq!(routes.open(2, 1000), [(2, 1000); 2]);
+        assert_eq!((routes.admit(Path::First(PeerId(0))), routes.poll_low()), (Some(PeerId(0)), true));
+        routes.open(1000, 1000);
+        assert_eq!((routes.admit(Path::Second(PeerId(0))), routes.poll_low()), (Some(PeerId(1)), false));
     }
 
     #[test]

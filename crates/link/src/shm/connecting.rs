@@ -183,14 +183,27 @@ impl ShmLink {
         })
     }
 
+    /// The endpoint that this link is a part of has no place for a peer, of the `peers` that it may have now, but may
+    /// have one soon. Returns the error, as one of a full table.
+    pub fn no_place_beside(&mut self, peers: u32) -> LinkError {
+        let error = LinkError::TableFull { owner: "this process".into(), peers, is_changing: true };
+        let now = clock::now();
+        let weighed = self.place_retry.weigh(error, now);
+        self.announce(weighed, now)
+    }
+
     /// The error of a try to connect to a peer, or to take one into our own table, after all tries before: whether it
     /// may be tried again. Says what makes operations wait, and what helps.
     fn weigh(&mut self, peer: Option<PeerId>, error: LinkError) -> LinkError {
         let now = clock::now();
-        let (error, lasting) = match peer {
+        let weighed = match peer {
             Some(peer) => self.peers[peer.0 as usize].connect_retry.weigh_of_peer(error, now),
             None => self.connect_retry.weigh(error, now),
         };
+        self.announce(weighed, now)
+    }
+
+    fn announce(&mut self, (error, lasting): (LinkError, Duration), now: Instant) -> LinkError {
         if let Some((level, text)) = self.announcer.announce(&error, lasting, now) {
             log::line(level, || text);
         }

@@ -98,9 +98,7 @@ impl ShmLink {
         if config.bulk.may_be_direct() {
             bulk::permit();
         }
-        stats.counters().set(Counter::MailboxBytes, segment.mailbox_bytes());
-        stats.counters().set(Counter::BounceBufferBytes, segment.bounce_buffer_bytes());
-        stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes());
+        segment.count(stats.counters());
         let pool = pool_of(&config.flow, &segment);
         let reader = reader_of(&config.flow, &segment, mailbox);
         let mut link = ShmLink {
@@ -116,6 +114,7 @@ impl ShmLink {
             processes: HashMap::new(),
             monitor: Monitor::default(),
             connect_retry: ConnectRetry::default(),
+            place_retry: ConnectRetry::default(),
             is_table_busy: false,
             announcer: Announcer::default(),
             is_removed: false,

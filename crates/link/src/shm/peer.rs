@@ -21,6 +21,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_flow::PeerId;
+use tidegate_message::PLACES_AHEAD;
 
 const ADDRESS_WORDS: usize = Address::BYTES / 8;
 
@@ -179,6 +180,11 @@ impl Table {
     /// Whether no place is free, as far as the table says.
     pub fn is_full(&self) -> bool {
         self.used() == self.capacity() && self.places().free.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether few places are free, where `known` peers are known. In a damaged table more may be taken.
+    pub fn is_low(&self, known: usize) -> bool {
+        self.capacity() < known + PLACES_AHEAD as usize || self.is_full()
     }
 
     /// Whether a place is free: a look at all of them, since one that is being given away is free before the list of

@@ -33,6 +33,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_flow::Config;
+use tidegate_message::{Counter, Counters};
 
 /// The segment of this endpoint. Dropping it closes the endpoint for its peers and removes the file.
 #[derive(Debug)]
@@ -230,6 +231,13 @@ impl OwnSegment {
     /// slots.
     pub fn bookkeeping_bytes(&self) -> u64 {
         self.view.layout.total() as u64 - self.mailbox_bytes() - self.bounce_buffer_bytes() - self.send_buffer_bytes()
+    }
+
+    /// Counts what the segment takes.
+    pub fn count(&self, counters: &Counters) {
+        counters.set(Counter::MailboxBytes, self.mailbox_bytes());
+        counters.set(Counter::BounceBufferBytes, self.bounce_buffer_bytes());
+        counters.set(Counter::BookkeepingBytes, self.bookkeeping_bytes());
     }
 
     /// Bytes of the bounce buffers.

@@ -26,7 +26,7 @@ use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PeerId};
-use tidegate_message::{Counter, Departure, PLACES_AHEAD};
+use tidegate_message::{Counter, Departure};
 
 /// What we know of the peer at an index.
 #[derive(Debug, Default)]
@@ -177,8 +177,7 @@ pub struct ShmLink {
     /// Calls of `poll_event`.
     pub(super) polls: u32,
     pub(super) spin: SpinPolicy,
-    /// By `PeerId`, as far as peers are known. Places are given out in order, so it is as long as many peers were there
-    /// at once.
+    /// By `PeerId`, as far as peers are known: as long as many peers were there at once.
     pub(super) peers: Vec<Peer>,
     /// All peers whose addresses are known, in any order.
     pub(super) roster: Vec<PeerId>,
@@ -187,6 +186,8 @@ pub struct ShmLink {
     pub(super) monitor: Monitor,
     /// What has kept us from taking peers into our own table.
     pub(super) connect_retry: ConnectRetry,
+    /// What has kept the endpoint from taking peers that have a place here, or come by another link.
+    pub(super) place_retry: ConnectRetry,
     /// Somebody held the lock of our own table at the last try.
     pub(super) is_table_busy: bool,
     pub(super) announcer: Announcer,
@@ -287,7 +288,7 @@ impl ShmLink {
 
     /// Whether more places of the table are to be opened, of those that may be.
     pub(super) fn is_low_on_places(&self) -> bool {
-        self.table.capacity() < self.roster.len() + PLACES_AHEAD as usize && self.segment.may_open_places()
+        self.table.is_low(self.roster.len()) && self.segment.may_open_places()
     }
 
     fn count_process(&mut self, address: &Address) {
@@ -468,13 +469,11 @@ impl ShmLink {
     /// Our connection to a peer, also one that has ended, until the last packet of the peer has been retrieved.
     #[inline]
     pub(super) fn connection_until_last(&mut self, peer: PeerId) -> Option<&mut Connection> {
-        match self.peers.get_mut(peer.0 as usize) {
-            Some(Peer { connection: Some(connection), .. }) => Some(connection),
-            _ => {
-                let leaving = self.monitor.departures.iter_mut().find(|leaving| leaving.departure.peer == peer);
-                leaving.and_then(|leaving| leaving.connection.as_mut())
-            }
+        if let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(peer.0 as usize) {
+            return Some(connection);
         }
+        let leaving = self.monitor.departures.iter_mut().find(|leaving| leaving.departure.peer == peer);
+        leaving.and_then(|leaving| leaving.connection.as_mut())
     }
 
     /// Whether this is a copy in a child that was forked from the owner. The endpoint is the parent's, which goes on

@@ -283,6 +283,19 @@ fn ones_own_table_is_changing_as_long_as_the_place_of_one_out_of_reach_is_not_gi
     std::fs::remove_dir(folder).unwrap();
 }
 
+#[test]
+fn who_finds_no_place_in_the_endpoint_tries_for_ten_seconds() {
+    let folder = folder();
+    let mut link = link_for_one(&folder);
+    let is_tried_again = |link: &mut ShmLink| link.no_place_beside(7).may_be_tried_again();
+    assert!(is_tried_again(&mut link) && is_tried_again(&mut link));
+    link.place_retry.pretend_to_have_lasted(std::time::Duration::from_secs(10));
+    let error = link.no_place_beside(7);
+    assert!(!error.may_be_tried_again() && error.to_string().contains("full with 7 peers"), "{error}");
+    drop(link);
+    std::fs::remove_dir(folder).unwrap();
+}
+
 /// Tries again and again to write to `to`, without a pause. Returns why that cannot be, if so.
 fn insist(link: &mut ShmLink, to: PeerId) -> Option<String> {
     loop {

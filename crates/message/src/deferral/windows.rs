@@ -91,7 +91,9 @@ pub(crate) struct Windows {
     growth_least: usize,
     /// Bytes of receive memory that belong to no window.
     spare: usize,
-    /// A quarter of it at first: as long as twice that is left, a sender may keep this beyond its base.
+    /// How many of them are to be [taken](Self::take_spare) as soon as they are there: windows do not grow into these.
+    wanted: usize,
+    /// A quarter of the spare ones at first: as long as twice that is left, a sender may keep this beyond its base.
     share: u32,
     /// Of each [record](crate::presence) of a departed peer, the bytes that its messages take, which belong to no
     /// window.
@@ -129,6 +131,7 @@ impl Windows {
             limits,
             growth_least,
             spare,
+            wanted: 0,
             share: (spare / 4).min(WINDOW_MOST) as u32,
             records: BTreeMap::new(),
             own_stored: 0,
@@ -145,10 +148,11 @@ impl Windows {
         self.spare + free as usize * self.limits.window as usize
     }
 
-    /// Takes this number of bytes out of the spare memory for good. Returns whether it had as many.
+    /// Takes this number of bytes out of the spare memory for good. Returns whether it had as many. If not, windows
+    /// give back all that is not theirs from the start, as it becomes free, until that many are there.
     pub(crate) fn take_spare(&mut self, bytes: usize) -> bool {
         let left = self.spare.checked_sub(bytes);
-        self.spare = left.unwrap_or(self.spare);
+        (self.spare, self.wanted) = left.map_or((self.spare, bytes), |left| (left, 0));
         left.is_some()
     }
 
@@ -227,7 +231,7 @@ impl Windows {
 
     /// Gives a sender that has found no room more of the spare memory. Returns whether its window has grown.
     pub(crate) fn grow(&mut self, from: PeerId) -> bool {
-        let (spare, least) = (self.spare, self.growth_least);
+        let (spare, least) = (self.spare.saturating_sub(self.wanted), self.growth_least);
         let window = self.of(from);
         let most = (spare / 2).min(WINDOW_MOST - (window.bytes as usize).min(WINDOW_MOST));
         let more = (window.bytes as usize).min(most);
@@ -243,7 +247,7 @@ impl Windows {
     /// Takes back what a sender was given beyond the base, as it becomes free; but for its share, while there is plenty
     /// for others. Returns whether the window has shrunk.
     pub(crate) fn shrink(&mut self, from: PeerId) -> bool {
-        let is_plenty = self.sessions.is_none() && self.spare >= 2 * self.share as usize;
+        let is_plenty = self.sessions.is_none() && self.wanted == 0 && self.spare >= 2 * self.share as usize;
         let more = if is_plenty { self.share } else { 0 };
         let window = self.of(from);
         let least = window.base + more;

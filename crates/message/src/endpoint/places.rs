@@ -16,14 +16,21 @@ impl<L: Link> Endpoint<L> {
     /// Few of the open places are free. Where the spare memory is lent, the link says so again.
     #[cold]
     pub(super) fn handle_places_low(&mut self) {
+        let mut more = PLACES_AHEAD.min(self.places_most.saturating_sub(self.port.config.flow.at_opening()));
+        // Where there is not enough for all, for a few.
+        while more > 0 && !self.open_more_places(more) {
+            more /= 4;
+        }
+    }
+
+    /// Opens this number of places, if spare memory can pay for them. Returns whether.
+    fn open_more_places(&mut self, more: u32) -> bool {
         let flow = &self.port.config.flow;
-        let open = flow.at_opening();
-        let more = PLACES_AHEAD.min(self.places_most.saturating_sub(open));
-        let later = flow.later - more.min(flow.later);
+        let (open, later) = (flow.at_opening(), flow.later - more.min(flow.later));
         let needed = Memory::<L::Buffer>::opening_memory(&self.port.config, later, Self::others);
-        let Some((fixed, windows)) = needed.ok().filter(|_| more > 0) else { return };
+        let Ok((fixed, windows)) = needed else { return false };
         if !self.inbound.take_spare(fixed + windows) {
-            return;
+            return false;
         }
         let tables = Self::table_bytes(open + more) - Self::table_bytes(open);
         self.port.count(Counter::ReceiveFixedBytes, fixed as u64);
@@ -31,5 +38,6 @@ impl<L: Link> Endpoint<L> {
         // From now on the configuration is as if these places had been open from the start.
         self.port.config.flow.later = later;
         self.port.link.open_places(open + more, self.places_most);
+        true
     }
 }

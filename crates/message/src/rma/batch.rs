@@ -11,7 +11,8 @@
 //!   Any other operation on a peer's memory sends them off first, so none overtakes them. (No order is promised between
 //!   remote operations, and none to messages, which go past them.)
 //! - The next call of progress sends them off, so waiting for one takes no longer than that. The thread that goes on
-//!   for an application which does not call sends them off as well, once the row has [ceased to grow](Batch::spare).
+//!   for an application which does not call sends them off as well, after a nap, or once the row has [ceased to
+//!   grow](Batch::spare).
 //! - Of what is injected a copy waits. What brings completion data goes at once: its target may wait for that.
 //! - Each piece ends alone: if one cannot be reached it goes by message, or fails there, and the others do not notice.
 

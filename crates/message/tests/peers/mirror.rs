@@ -80,7 +80,7 @@ pub struct Mirror {
     /// How many places are open, and how many may be.
     pub places: (u32, u32),
     /// How many places were open when we said last that few are free.
-    told_low: u32,
+    pub told_low: u32,
     /// The first newcomer, and the window that newcomers are told.
     newcomers: Option<(PeerId, u32)>,
     counters: Box<Counters>,

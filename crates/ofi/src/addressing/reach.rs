@@ -65,7 +65,10 @@ pub fn peer(links: &mut Links, own: &Contact, contact: &Contact) -> Result<PeerI
     }
     let reason = "this process communicates with as many peers as it was made for (FI_TIDEGATE_PEERS)";
     Err(match links.may_open_places() {
-        true => LinkError::TableFull { owner: "this process".into(), peers: links.places_open(), is_changing: true },
+        true => {
+            let open = links.places_open();
+            links.first().no_place_beside(open)
+        }
         false => LinkError::Elsewhere { peer: contact.address, reason: reason.into() },
     })
 }

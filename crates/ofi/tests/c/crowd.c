@@ -6,7 +6,6 @@
 #include "harness.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #define PROCESSES_MOST 1024
 #define NAME_BYTES 64
@@ -54,25 +53,6 @@ static long anonymous_memory(void)
 	CHECK(kibibytes >= 0);
 	fclose(file);
 	return kibibytes * 1024;
-}
-
-/* The bytes that are allocated of the files in /dev/shm that this process made. */
-static long shared_memory(void)
-{
-	DIR *folder = opendir("/dev/shm");
-	struct dirent *entry;
-	char own[32], path[300];
-	long bytes = 0;
-	CHECK(folder);
-	snprintf(own, sizeof own, "-%d-", (int)getpid());
-	while ((entry = readdir(folder))) {
-		struct stat about;
-		snprintf(path, sizeof path, "/dev/shm/%s", entry->d_name);
-		if (strstr(entry->d_name, "tidegate") && strstr(entry->d_name, own) && stat(path, &about) == 0)
-			bytes += 512L * about.st_blocks;
-	}
-	closedir(folder);
-	return bytes;
 }
 
 static int partners(int *found)

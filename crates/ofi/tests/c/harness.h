@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -175,6 +176,25 @@ static inline char state_of(pid_t pid)
 	CHECK(file && fgets(text, sizeof text, file));
 	fclose(file);
 	return *(strrchr(text, ')') + 2);
+}
+
+/* The bytes that are allocated of the files in /dev/shm that this process made. */
+static inline long shared_memory(void)
+{
+	DIR *folder = opendir("/dev/shm");
+	struct dirent *entry;
+	char own[32], path[300];
+	long bytes = 0;
+	CHECK(folder);
+	snprintf(own, sizeof own, "-%d-", (int)getpid());
+	while ((entry = readdir(folder))) {
+		struct stat about;
+		snprintf(path, sizeof path, "/dev/shm/%s", entry->d_name);
+		if (strstr(entry->d_name, "tidegate") && strstr(entry->d_name, own) && stat(path, &about) == 0)
+			bytes += 512L * about.st_blocks;
+	}
+	closedir(folder);
+	return bytes;
 }
 
 /* How often the thread of this process with this name has gone to sleep. There has to be one. */

@@ -7,7 +7,6 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 enum { PROCESSES = 4, ENDPOINTS_MOST = 8192, NAME_BYTES = 64, FROM = 1, TO = 2 };
 /* What a message has in its first and last word, the number of its sender, in others nothing. */
@@ -18,25 +17,6 @@ static struct {
 	_Atomic int answered;
 	char server[NAME_BYTES], names[ENDPOINTS_MOST][NAME_BYTES];
 } *common;
-
-/* The bytes that are allocated of the files in /dev/shm that this process made. */
-static long shared_memory(void)
-{
-	DIR *folder = opendir("/dev/shm");
-	struct dirent *entry;
-	char own[32], path[300];
-	long bytes = 0;
-	CHECK(folder);
-	snprintf(own, sizeof own, "-%d-", (int)getpid());
-	while ((entry = readdir(folder))) {
-		struct stat about;
-		snprintf(path, sizeof path, "/dev/shm/%s", entry->d_name);
-		if (strstr(entry->d_name, "tidegate") && strstr(entry->d_name, own) && stat(path, &about) == 0)
-			bytes += 512L * about.st_blocks;
-	}
-	closedir(folder);
-	return bytes;
-}
 
 /* One process with so many endpoints, the first of which has this number. They all share a queue. */
 static void be_newcomers(int first, int count)
@@ -143,7 +123,7 @@ static int have_newcomers(int count)
 
 int main(int argc, char **argv)
 {
-	int count = argc > 1 ? atoi(argv[1]) : 3000, later = argc > 2 ? atoi(argv[2]) : 0;
+	int count = argc > 1 ? atoi(argv[1]) : 1900, later = argc > 2 ? atoi(argv[2]) : 0;
 	struct rlimit files;
 	size_t length = NAME_BYTES;
 	CHECK(count > 0 && count <= ENDPOINTS_MOST && later >= 0 && later <= ENDPOINTS_MOST);

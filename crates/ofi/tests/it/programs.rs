@@ -328,7 +328,7 @@ fn peers_that_left_messages_behind_keep_no_newcomer_out() {
 #[test]
 fn far_more_newcomers_than_have_places_at_first_get_in_and_others_find_theirs_later() {
     let of_eight = [("PMI_SIZE", "8"), ("PMI_RANK", "0"), ("MPI_LOCALNRANKS", "8")];
-    run(if everything() { "newcomers 3000 400" } else { "newcomers 650 60" }, &of_eight);
+    run(if everything() { "newcomers 1900 400" } else { "newcomers 650 60" }, &of_eight);
 }
 
 #[test]

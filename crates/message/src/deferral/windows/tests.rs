@@ -147,6 +147,20 @@ fn a_sender_that_came_first_leaves_as_much_for_the_next() {
 }
 
 #[test]
+fn what_is_wanted_of_the_spare_memory_is_given_back_as_it_becomes_free() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    assert!(windows.grow(A) && windows.grow(A) && windows.spare() == 1500);
+    assert!(!windows.take_spare(1600));
+    assert!(!windows.grow(B), "the 1500 are for those who want 1600");
+    windows.enter(&counters, A, 1200);
+    windows.leave(&counters, A, 1200);
+    assert!(windows.shrink(A));
+    assert_eq!((windows.inspect(A).bytes, windows.spare()), (1000, 4000), "it keeps no share meanwhile");
+    assert!(windows.take_spare(1600) && windows.spare() == 2400);
+    assert!(windows.grow(B) && windows.spare() == 1400);
+}
+
+#[test]
 fn a_peek_is_open_while_a_sender_may_have_something_for_it() {
     let (mut windows, counters) = (windows(), Counters::default());
     windows.enter(&counters, A, 900);
