@@ -9,7 +9,8 @@
 //! looked up.
 //!
 //! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
-//! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
+//! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again. Where more
+//! places are opened as newcomers come, it waits in the link for one.
 
 use routes::Routes;
 use std::time::Duration;
@@ -156,7 +157,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 return Some(event);
             }
         }
-        if self.routes.poll_low() { Some(LinkEvent::PlacesLow) } else { None }
+        None
     }
 
     /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer
@@ -164,7 +165,11 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     fn translate(&mut self, event: LinkEvent, path: fn(PeerId) -> Path) -> Option<LinkEvent> {
         let place = |peer| self.routes.find(path(peer));
         match event {
-            LinkEvent::TransferEnded(..) | LinkEvent::LimitReached | LinkEvent::PlacesLow => Some(event),
+            LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => Some(event),
+            LinkEvent::PlacesLow => {
+                self.routes.note_lack(path(PeerId(0)));
+                Some(event)
+            }
             LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
             LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
             LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),

@@ -13,14 +13,4 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
             _ => self.routes.admit(path),
         }
     }
-
-    /// How many peers the endpoint may have now.
-    pub fn places_open(&self) -> u32 {
-        self.routes.open_places()
-    }
-
-    /// Whether the endpoint may have more peers soon.
-    pub fn may_open_places(&self) -> bool {
-        self.routes.may_open()
-    }
 }

@@ -1,7 +1,6 @@
 //! [`Routes`]: which place of the endpoint leads to which place of which link.
 
 use tidegate_flow::PeerId;
-use tidegate_message::PLACES_AHEAD;
 
 /// By which link a peer is reached, and its place in that link's table of peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +24,11 @@ pub(super) struct Routes {
     /// for them by their places in its table, and the endpoint goes by its own places: so the first class in the one
     /// has to be the first class in the other.
     planned: Option<[u32; 2]>,
-    /// How many places may be open in the end.
-    most: u32,
-    /// A newcomer came when few places were free.
-    is_low: bool,
+    /// Where more places are opened as newcomers come: how many of the newcomers' each link has. Together they are as
+    /// many as the endpoint has, so a peer that has found a place in a link's table has one here.
+    shares: Option<[u32; 2]>,
+    /// The link that has said last that few of its places are free: it gets the next that are opened.
+    lacking: usize,
 }
 
 /// Places of the endpoint of one class: those that it was planned for, or newcomers'.
@@ -44,11 +44,6 @@ struct Class {
 impl Class {
     fn is_full(&self) -> bool {
         self.free.is_empty() && self.next == self.end
-    }
-
-    /// How many of its places are free.
-    fn left(&self) -> usize {
-        self.free.len() + (self.end - self.next) as usize
     }
 
     fn take(&mut self) -> Option<PeerId> {
@@ -73,38 +68,26 @@ impl Routes {
     /// None yet; so many places there may be.
     pub(super) fn new(most: u32) -> Self {
         let all = Class { end: most, ..Class::default() };
-        Routes { classes: [all, Class::default()], most, ..Routes::default() }
+        Routes { classes: [all, Class::default()], ..Routes::default() }
     }
 
     /// From now on so many places are open, and so many in the end. Returns both for either link: a link has the peers
-    /// of the first class that come by it, and all newcomers may.
+    /// of the first class that come by it, and its share of the newcomers; all of them where there will be no more.
     pub(super) fn open(&mut self, open: u32, most: u32) -> [(u32, u32); 2] {
         let planned = self.planned.unwrap_or_default();
-        let of_newcomers = planned[0] + planned[1];
         self.classes[usize::from(self.planned.is_some())].end = open;
-        (self.most, self.is_low) = (most, false);
-        planned.map(|of_link| [open, most].map(|places| places.saturating_sub(of_newcomers) + of_link).into())
-    }
-
-    /// How many places are open.
-    pub(super) fn open_places(&self) -> u32 {
-        self.classes[usize::from(self.planned.is_some())].end
-    }
-
-    /// Whether more places may be opened.
-    pub(super) fn may_open(&self) -> bool {
-        self.open_places() < self.most
-    }
-
-    /// Whether few places were free when a newcomer came, since the last call.
-    #[inline(always)]
-    pub(super) fn poll_low(&mut self) -> bool {
-        // Asked at each poll: nothing is written where nothing is told.
-        let is_low = self.is_low;
-        if is_low {
-            self.is_low = false;
+        let newcomers = open.saturating_sub(planned[0] + planned[1]);
+        if self.shares.is_none() && open == most {
+            return planned.map(|of_link| (newcomers + of_link, newcomers + of_link));
         }
-        is_low
+        let shares = self.shares.get_or_insert([newcomers - newcomers / 2, newcomers / 2]);
+        shares[self.lacking] += newcomers.saturating_sub(shares[0] + shares[1]);
+        [0, 1].map(|link| planned[link] + shares[link]).map(|of_link| (of_link, of_link + most.saturating_sub(open)))
+    }
+
+    /// A link says that few of its places are free.
+    pub(super) fn note_lack(&mut self, of: Path) {
+        self.lacking = of.parts().0;
     }
 
     /// Before the first place is given out: of each link this number of peers is of the first class.
@@ -132,8 +115,6 @@ impl Routes {
         let (link, peer) = path.parts();
         let is_newcomer = self.planned.is_some_and(|planned| peer >= planned[link] as usize);
         let class = &mut self.classes[usize::from(is_newcomer)];
-        let may_be_more = is_newcomer || self.planned.is_none();
-        self.is_low |= may_be_more && class.end < self.most && class.left() < PLACES_AHEAD as usize;
         let place = class.take()?;
         if self.paths.len() <= place.0 as usize {
             self.paths.resize(place.0 as usize + 1, None);
@@ -182,35 +163,31 @@ mod tests {
     }
 
     #[test]
-    fn places_are_opened_for_newcomers_by_either_link_and_asked_for_when_few_are_free() {
-        const OPEN: u32 = 3 + PLACES_AHEAD;
+    fn places_that_are_opened_are_of_the_link_that_lacks_them_and_none_without_one_here() {
         let mut routes = Routes::new(1000);
         routes.divide([2, 1]);
-        assert_eq!(routes.open(OPEN, 1000), [(OPEN - 1, 999), (OPEN - 2, 998)]);
-        assert_eq!((routes.admit(Path::First(PeerId(0))), routes.poll_low()), (Some(PeerId(0)), false));
-        let newcomer = |number| Path::Second(PeerId(1 + number));
-        assert_eq!((routes.admit(newcomer(0)), routes.poll_low()), (Some(PeerId(3)), false), "all were free");
-        assert_eq!((routes.admit(newcomer(1)), routes.poll_low(), routes.poll_low()), (Some(PeerId(4)), true, false));
-        let last = (2..PLACES_AHEAD + 1).filter_map(|number| routes.admit(newcomer(number))).last();
-        assert_eq!((last, routes.poll_low()), (Some(PeerId(OPEN - 1)), true), "one finds none, and that is told");
-        assert_eq!(
-            (routes.may_open(), routes.open(OPEN + 1, OPEN + 1)[1], routes.may_open()),
-            (true, (OPEN - 1, OPEN - 1), false)
-        );
-        assert_eq!(
-            (routes.admit(Path::First(PeerId(2))), routes.poll_low()),
-            (Some(PeerId(OPEN)), false),
-            "the last of all"
-        );
+        assert_eq!(routes.open(9, 1000), [(2 + 3, 996), (1 + 3, 995)], "each has half");
+        routes.note_lack(Path::Second(PeerId(0)));
+        assert_eq!(routes.open(13, 1000), [(2 + 3, 992), (1 + 7, 995)]);
+        routes.note_lack(Path::First(PeerId(0)));
+        assert_eq!(routes.open(14, 14), [(2 + 4, 6), (1 + 7, 8)], "these were the last");
+        let all = (0..6).map(|peer| Path::First(PeerId(peer))).chain((0..8).map(|peer| Path::Second(PeerId(peer))));
+        let places: Vec<_> = all.filter_map(|path| routes.admit(path)).collect();
+        assert_eq!(places.len(), 14, "there is one for each that a link has");
     }
 
     #[test]
-    fn where_newcomers_have_as_much_as_others_places_are_asked_for_as_well() {
+    fn where_no_more_will_be_opened_all_newcomers_may_come_by_one_link() {
         let mut routes = Routes::new(1000);
-        assert_eq!(routes.open(2, 1000), [(2, 1000); 2]);
-        assert_eq!((routes.admit(Path::First(PeerId(0))), routes.poll_low()), (Some(PeerId(0)), true));
-        routes.open(1000, 1000);
-        assert_eq!((routes.admit(Path::Second(PeerId(0))), routes.poll_low()), (Some(PeerId(1)), false));
+        routes.divide([2, 1]);
+        assert_eq!(routes.open(9, 9), [(2 + 6, 8), (1 + 6, 7)]);
+    }
+
+    #[test]
+    fn where_newcomers_have_as_much_as_others_all_peers_are_shared() {
+        let mut routes = Routes::new(1000);
+        assert_eq!(routes.open(3, 1000), [(2, 999), (1, 998)]);
+        assert_eq!(routes.open(1000, 1000), [(999, 999), (1, 1)]);
     }
 
     #[test]

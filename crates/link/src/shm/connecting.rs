@@ -183,8 +183,8 @@ impl ShmLink {
         })
     }
 
-    /// The endpoint that this link is a part of has no place for a peer, of the `peers` that it may have now, but may
-    /// have one soon. Returns the error, as one of a full table.
+    /// A network beside this link has no place for a peer, of the `peers` that it may have now, but may have one soon.
+    /// Returns the error after all tries before.
     pub fn no_place_beside(&mut self, peers: u32) -> LinkError {
         let error = LinkError::TableFull { owner: "this process".into(), peers, is_changing: true };
         let now = clock::now();

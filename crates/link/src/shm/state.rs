@@ -186,7 +186,7 @@ pub struct ShmLink {
     pub(super) monitor: Monitor,
     /// What has kept us from taking peers into our own table.
     pub(super) connect_retry: ConnectRetry,
-    /// What has kept the endpoint from taking peers that have a place here, or come by another link.
+    /// What has kept a network beside us from taking peers into its table.
     pub(super) place_retry: ConnectRetry,
     /// Somebody held the lock of our own table at the last try.
     pub(super) is_table_busy: bool,

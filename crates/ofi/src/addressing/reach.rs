@@ -57,20 +57,19 @@ pub fn peer(links: &mut Links, own: &Contact, contact: &Contact) -> Result<PeerI
     check(links, own, contact)?;
     let is_here = is_here(links, own, contact);
     let path = match links.second() {
-        Some(network) if !is_here => Path::Second(network.peer(contact)?),
+        Some(network) if !is_here => match network.peer(contact) {
+            Err(LinkError::TableFull { peers, is_changing: true, .. }) => {
+                return Err(links.first().no_place_beside(peers));
+            }
+            place => Path::Second(place?),
+        },
         _ => Path::First(links.first().peer(&contact.address)?),
     };
     if let Some(place) = links.place(path) {
         return Ok(place);
     }
     let reason = "this process communicates with as many peers as it was made for (FI_TIDEGATE_PEERS)";
-    Err(match links.may_open_places() {
-        true => {
-            let open = links.places_open();
-            links.first().no_place_beside(open)
-        }
-        false => LinkError::Elsewhere { peer: contact.address, reason: reason.into() },
-    })
+    Err(LinkError::Elsewhere { peer: contact.address, reason: reason.into() })
 }
 
 /// Brings the network's counters up to date.
