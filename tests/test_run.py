@@ -60,7 +60,8 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
 @pytest.mark.parametrize("bulk", ["auto", "bounced", "mailbox"])
 def test_long_messages_go_the_ways_that_were_chosen(bulk, tmp_path):
     mpi, report = mpis.mpich(), tmp_path / "run.json"
-    done = run(mpi, ["run", "-v", "--bulk", bulk, "--json", report, "--", *job(mpi, 2, [TRAFFIC, "5", "100", "70000", "3"])])
+    folder = tmp_path / "recorded"
+    done = run(mpi, ["run", "-v", "--bulk", bulk, "--json", report, "--record", folder, "--", *job(mpi, 2, [TRAFFIC, "5", "100", "70000", "3"])])
     assert done.clean and "all as sent" in done.output, done.explain()
     found = json.loads(report.read_text())
     values = {counter: value["job"] for counter, value in found["job"].items()}
@@ -75,6 +76,8 @@ def test_long_messages_go_the_ways_that_were_chosen(bulk, tmp_path):
     assert all(length["chosen"] in ("bounced", "direct", "either") and length["direct_ps_per_byte"] > 0 for length in measured), measured
     assert ("tidegate: long messages on a host: " in done.output) == bool(measured), done.explain()
     assert ("because a copy of " in done.output or "because one of " in done.output) == bool(measured), done.explain()
+    summary = process.run([TIDEGATE, "report", "--json", folder], mpi.bare_environment(), timeout=60)
+    assert ("long messages on a host" in summary.output) == bool(measured), summary.explain()
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)

@@ -9,6 +9,7 @@ use crate::mpi::MpiKind;
 use crate::recording::view::View;
 use crate::report::ending;
 use crate::report::units::human;
+use crate::report::ways;
 use tidegate_link::stats::WaitCause;
 
 /// One line of the summary, for all runs of a page.
@@ -31,6 +32,15 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn text(&mut self, name: &'static str, of: impl Fn(&View) -> String) {
         self.lines.push(Line { name, values: self.runs.iter().map(|run| of(run)).collect(), numbers: None });
+    }
+
+    /// Leaves out a line for which no run has anything.
+    fn text_unless_none(&mut self, name: &'static str, of: impl Fn(&View) -> Option<String>) {
+        let values: Vec<Option<String>> = self.runs.iter().map(|run| of(run)).collect();
+        if values.iter().any(Option::is_some) {
+            let values = values.into_iter().map(|value| value.unwrap_or_else(|| "not measured".to_owned())).collect();
+            self.lines.push(Line { name, values, numbers: None });
+        }
     }
 
     fn number(&mut self, name: &'static str, of: impl Fn(&View) -> (f64, String)) {
@@ -96,6 +106,9 @@ pub fn summary(runs: &[&View]) -> Vec<Line> {
     lines.number_unless_zero("packets that found a full mailbox", |run| {
         let full = run.job(Counter::MailboxFull);
         (full as f64, human(full, Unit::Count))
+    });
+    lines.text_unless_none("long messages on a host", |run| {
+        ways::text(run.processes.iter().flat_map(|process| &process.way_times))
     });
     lines.number("credit packets", |run| {
         let packets = run.job(Counter::CreditPackets);
@@ -181,5 +194,20 @@ mod tests {
         end.failure.ends =
             vec!["the program ended with exit code 130 after SIGINT (signal 2), as after SIGINT".to_owned()];
         assert_eq!(how_it_ended(&made.view(&[values(&[])])), "exit code 130 after SIGINT (signal 2)");
+    }
+
+    #[test]
+    fn which_way_long_messages_went_is_said_of_runs_that_have_measured_both() {
+        let [plain, mut measured] = [Made::new(2), Made::new(2)];
+        for rows in &mut measured.last.endpoints {
+            rows.ways = vec![[0, 0], [0, 0], [0, 0], [100, 200], [200, 100]];
+        }
+        let views = [measured, plain].map(|mut made| made.view(&[values(&[]), values(&[])]));
+        let said = |runs: &[&View]| summary(runs).into_iter().find(|line| line.name == "long messages on a host");
+        assert_eq!(said(&[&views[1]]), None);
+        let [chosen, nothing] = <[String; 2]>::try_from(said(&[&views[0], &views[1]]).unwrap().values).unwrap();
+        assert!(chosen.starts_with("chose bounce buffers above 16.0 KiB to 32.0 KiB, because a copy"), "{chosen}");
+        assert!(chosen.contains("; chose direct copies above 32.0 KiB to 64.0 KiB, because"), "{chosen}");
+        assert_eq!(nothing, "not measured");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_link::EndpointStats;
 use tidegate_link::stats::{PeerWait, WaitCause};
-use tidegate_message::Counter;
+use tidegate_message::{Counter, WayTimes};
 
 use crate::mpi::MpiKind;
 use crate::report::launches;
@@ -95,6 +95,7 @@ pub fn rows(page: &EndpointStats) -> EndpointRows {
         ended: page.ended,
         lived_ns: nanoseconds(page.lived()),
         bulk: page.bulk.clone(),
+        ways: ways(page),
         waits: page.open.waits.iter().map(wait).collect(),
         open: rows,
         open_in_all: OpenCounts {
@@ -103,6 +104,12 @@ pub fn rows(page: &EndpointStats) -> EndpointRows {
             unexpected: open.unexpected_in_all,
         },
     }
+}
+
+fn ways(page: &EndpointStats) -> Vec<[u32; 2]> {
+    let times = page.open.way_times;
+    let is_measured = times.iter().any(|times| *times != WayTimes::default());
+    times.iter().filter(|_| is_measured).map(|times| [times.asked, times.read]).collect()
 }
 
 fn wait(wait: &PeerWait) -> WaitRow {

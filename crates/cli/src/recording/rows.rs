@@ -30,6 +30,10 @@ pub struct EndpointRows {
     /// How bulk data travels.
     #[serde(deserialize_with = "text::one")]
     pub bulk: String,
+    /// How fast long messages came each way within the host, in picoseconds per byte, by class of length: by bounce
+    /// buffers, and read directly. See [`WayTimes`](tidegate_message::WayTimes); none: nothing was measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<[u32; 2]>,
     /// The peers for which its sends and receives waited.
     pub waits: Vec<WaitRow>,
     /// What was not finished, oldest first, the most important of each kind.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidegate_flow::SchemeName;
 use tidegate_link::files::named;
 use tidegate_link::{EndpointStats, PostedBuffers};
-use tidegate_message::Counter;
+use tidegate_message::{Counter, WAY_CLASSES, WayTimes};
 
 use super::facts::{EndpointFacts, Facts};
 use super::folder::{read_facts, read_last};
@@ -62,6 +62,8 @@ pub struct Process {
     pub facts: EndpointFacts,
     /// How bulk data travels.
     pub bulk: String,
+    /// How fast long messages came each way within the host, of each endpoint that has measured it, by class.
+    pub way_times: Vec<[WayTimes; WAY_CLASSES]>,
     /// How long it was there, in nanoseconds; 0: not known.
     pub lived_ns: u64,
     /// Its counters.
@@ -349,6 +351,7 @@ fn processes(endpoints: &[EndpointFacts], rows: &[EndpointRows], values: &[Value
             rank: facts.rank,
             launch,
             bulk: rows[numbers[0]].bulk.clone(),
+            way_times: numbers.iter().filter_map(|number| way_times(&rows[*number])).collect(),
             lived_ns: numbers.iter().map(|number| rows[*number].lived_ns).max().unwrap_or(0),
             values: std::array::from_fn(of),
             facts,
@@ -356,6 +359,11 @@ fn processes(endpoints: &[EndpointFacts], rows: &[EndpointRows], values: &[Value
     }
     tell_apart(&mut processes);
     (processes, process_of)
+}
+
+fn way_times(rows: &EndpointRows) -> Option<[WayTimes; WAY_CLASSES]> {
+    let time = |class: usize| rows.ways.get(class).map(|&[asked, read]| WayTimes { asked, read });
+    (!rows.ways.is_empty()).then(|| std::array::from_fn(|class| time(class).unwrap_or_default()))
 }
 
 fn label(facts: &EndpointFacts, launch: Option<usize>) -> String {

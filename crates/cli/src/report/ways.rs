@@ -1,13 +1,15 @@
 //! Which way long messages went within a host where two ways were open, and why: both are measured, by size.
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tidegate_message::{Unit, WAY_CLASSES, WayTimes};
 
 use super::units::human;
 use super::{Job, Process};
+
+/// How fast messages of each class came each way, at one endpoint.
+type Times = [WayTimes; WAY_CLASSES];
 
 /// Classes of messages that went the same way, one after the other.
 #[derive(Debug, PartialEq)]
@@ -20,9 +22,9 @@ struct Range {
 }
 
 /// The middle one of what all endpoints have measured both ways, for each class.
-fn medians(job: &Job) -> [Option<WayTimes>; WAY_CLASSES] {
+fn medians<'a>(endpoints: impl Iterator<Item = &'a Times> + Clone) -> [Option<WayTimes>; WAY_CLASSES] {
     std::array::from_fn(|class| {
-        let measured = job.processes().iter().flat_map(|process| &process.way_times).map(|times| times[class]);
+        let measured = endpoints.clone().map(|times| times[class]);
         let mut both: Vec<WayTimes> = measured.filter(|times| times.asked > 0 && times.read > 0).collect();
         let ratio = |times: &WayTimes| f64::from(times.asked) / f64::from(times.read);
         both.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
@@ -73,14 +75,16 @@ impl Range {
     }
 }
 
-/// A line, if something was measured both ways.
+/// What was chosen and why, if something was measured both ways.
+pub fn text<'a>(endpoints: impl Iterator<Item = &'a Times> + Clone) -> Option<String> {
+    let texts: Vec<String> = ranges(&medians(endpoints)).iter().map(Range::text).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// The same as a line, or nothing.
 pub fn line(job: &Job) -> String {
-    let texts: Vec<String> = ranges(&medians(job)).iter().map(Range::text).collect();
-    let mut line = String::new();
-    if !texts.is_empty() {
-        let _ = writeln!(line, "tidegate: long messages on a host: {}", texts.join("; "));
-    }
-    line
+    let text = text(job.processes().iter().flat_map(|process| &process.way_times));
+    text.map_or_else(String::new, |text| format!("tidegate: long messages on a host: {text}\n"))
 }
 
 /// The same of a process, for programs: each class of each endpoint that was measured.
