@@ -26,7 +26,9 @@
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
 //!   been posted with which its sends were not compared, or it has new ones. Why: a receive posted by then gets its
 //!   message after at most one turn of each; with nothing new there is nothing to do.
-//! - S5: a peek waits until all that have asked have been compared with it. Why: else it could miss every turn.
+//! - S5: a peek waits until all sends have been compared with it for which a session had been asked when it was posted.
+//!   Why: else it could miss every turn. For later ones it does not wait: senders that always have more would not let
+//!   it end.
 //!
 //! A sender that never gives its session back, because its process is stopped or hostile, keeps it: with the last one
 //! that holds up the turns of all others, but not those that have a window.
@@ -57,16 +59,45 @@ enum Standing {
 #[derive(Clone, Debug)]
 struct Peer {
     standing: Standing,
-    /// The latest receive or peek with which its sends were compared, or [`NEVER`].
+    /// Whether it has sends that were not compared with any receive.
+    has_new: bool,
+    /// The low bits of the number of the last receive or peek by the time from which its new sends are not shown in this
+    /// turn; after its turn, how far that is behind `compared`.
+    unshown: u32,
+    /// Its sends that were there when this receive or peek was posted have been compared with it.
     compared: Number,
 }
 
-/// Some sends were not compared with any receive.
-const NEVER: Number = Number(u64::MAX);
+/// Of a sender that has no sends for us.
+const ALL: Number = Number(u64::MAX);
 
 impl Default for Peer {
     fn default() -> Self {
-        Peer { standing: Standing::Outside, compared: NEVER }
+        Peer { standing: Standing::Outside, has_new: false, unshown: 0, compared: ALL }
+    }
+}
+
+impl Peer {
+    /// It has sends that it did not have when it spoke last. `latest`: the last receive or peek by now.
+    fn note_new(&mut self, latest: Number) {
+        (self.has_new, self.compared) = (true, self.compared.min(latest));
+    }
+
+    /// The same of one that asks. It may have had them since all was to be shown in its last turn.
+    fn note_new_since_turn(&mut self, latest: Number) {
+        self.compared = Number(self.compared.0.saturating_sub(u64::from(std::mem::take(&mut self.unshown))));
+        self.note_new(latest);
+    }
+
+    /// It shows no more than what it has now.
+    fn begin_leaving(&mut self, latest: Number) {
+        (self.standing, self.unshown) = (Standing::Leaving, latest.0 as u32);
+    }
+
+    /// All that it has shown has been compared with all that was posted.
+    fn end(&mut self, latest: Number) {
+        let unshown = (latest.0 as u32).wrapping_sub(self.unshown);
+        *self = Peer { unshown, compared: latest, ..Peer::default() };
     }
 }
 
@@ -176,14 +207,14 @@ impl Sessions {
         !self.askers.is_empty()
     }
 
-    /// A sender says something. Returns whether it is that it has shown everything.
-    pub(crate) fn handle(&mut self, from: PeerId, asking: Asking) -> Result<bool, Malformed> {
+    /// A sender says something. Returns whether it is that it has shown everything. `latest`: the last receive or peek.
+    pub(crate) fn handle(&mut self, from: PeerId, asking: Asking, latest: Number) -> Result<bool, Malformed> {
         match (asking, self.standing(from)) {
             (Asking::Asks | Asking::AsksAgain, Standing::Outside) => {
                 let peer = self.peers.of(from);
                 peer.standing = Standing::Asked;
-                if asking == Asking::Asks {
-                    peer.compared = NEVER;
+                if asking == Asking::Asks || peer.compared == ALL {
+                    peer.note_new_since_turn(latest);
                 }
                 self.askers.push_back(from);
                 self.idle_until = None;
@@ -191,12 +222,16 @@ impl Sessions {
             }
             // It has something new, which it will show when its turn comes, or has come meanwhile.
             (Asking::Asks, Standing::Asked | Standing::Inside | Standing::Leaving) => {
-                self.peers.of(from).compared = NEVER;
+                self.peers.of(from).note_new(latest);
                 self.idle_until = None;
                 Ok(false)
             }
-            (Asking::HasShown, Standing::Inside | Standing::Leaving) => {
-                self.peers.of(from).standing = Standing::Shown;
+            (Asking::HasShown, standing @ (Standing::Inside | Standing::Leaving)) => {
+                let peer = self.peers.of(from);
+                if standing == Standing::Inside {
+                    peer.begin_leaving(latest);
+                }
+                peer.standing = Standing::Shown;
                 self.shown.push(from);
                 Ok(true)
             }
@@ -204,16 +239,14 @@ impl Sessions {
         }
     }
 
-    /// A session is free again. `compared`: the latest receive with which all that its sender has shown was compared.
-    pub(crate) fn end(&mut self, from: PeerId, compared: Option<Number>) {
+    /// A session is free again. `latest`: the last receive or peek, with which all has been compared that its sender has
+    /// shown.
+    pub(crate) fn end(&mut self, from: PeerId, latest: Number) {
+        self.peers.of(from).end(latest);
         self.take_back(from);
-        if let Some(compared) = compared {
-            self.peers.of(from).compared = compared;
-        }
     }
 
     fn take_back(&mut self, from: PeerId) {
-        self.peers.forget(from);
         self.shown.retain(|&peer| peer != from);
         match self.last == Some(from) {
             true => self.last = None,
@@ -231,13 +264,13 @@ impl Sessions {
     }
 
     /// A session is wanted back.
-    pub(crate) fn begin_leaving(&mut self, from: PeerId) {
-        self.peers.of(from).standing = Standing::Leaving;
+    pub(crate) fn begin_leaving(&mut self, from: PeerId, latest: Number) {
+        self.peers.of(from).begin_leaving(latest);
     }
 
     /// Whether a turn of a sender that has asked could change anything, where this was the latest receive or peek.
     fn needs_turn(&self, peer: PeerId, latest: Number) -> bool {
-        self.peers.get(peer).is_some_and(|peer| peer.compared == NEVER || peer.compared < latest)
+        self.peers.get(peer).is_some_and(|peer| peer.has_new || peer.compared < latest)
     }
 
     /// The place of the first asker who needs a turn.
@@ -306,7 +339,8 @@ impl Sessions {
     /// Whether a sender that has asked, or has the last session, may still have something for a peek (S5).
     pub(crate) fn is_open(&self, number: Number, pattern: &Pattern) -> bool {
         let mut waiting = self.askers.iter().chain(&self.last);
-        waiting.any(|&peer| self.needs_turn(peer, number) && pattern.may_come_from(Target::Peer(peer)))
+        let awaits = |peer| self.peers.get(peer).is_some_and(|peer| peer.compared < number);
+        waiting.any(|&peer| awaits(peer) && pattern.may_come_from(Target::Peer(peer)))
     }
 
     /// A peer is gone: it does not ask any more, and will not say that it has shown everything. Its session goes on as
@@ -328,5 +362,6 @@ impl Sessions {
         if self.has(peer) {
             self.take_back(peer);
         }
+        self.peers.forget(peer);
     }
 }

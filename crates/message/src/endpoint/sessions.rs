@@ -17,7 +17,8 @@ impl<L: Link> Endpoint<L> {
     /// done when packets have been handled: now flow control may have a packet for them that has not left, which our
     /// notes would have to wait for, and no credits would tell when it has.
     pub(super) fn handle_asking(&mut self, from: PeerId, asking: Asking) -> Handled {
-        if self.inbound.sessions()?.handle(from, asking)? {
+        let latest = self.inbound.matching().last_number();
+        if self.inbound.sessions()?.handle(from, asking, latest)? {
             self.inbound.update_window(&mut self.port, from);
         }
         Ok(())

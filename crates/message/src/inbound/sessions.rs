@@ -27,7 +27,7 @@ impl<L: Link> Inbound<L> {
     pub(crate) fn begin_leaving(&mut self, peer: PeerId, has_window: bool) -> bool {
         let may_end = self.windows.may_end(peer, has_window);
         if may_end && let Some(sessions) = self.windows.sessions_mut() {
-            sessions.begin_leaving(peer);
+            sessions.begin_leaving(peer, self.matching.last_number());
         }
         may_end
     }

@@ -79,15 +79,14 @@ impl Windows {
     /// The session of a sender that has nothing here is over. The sends that it has shown are forgotten.
     /// `latest`: the last receive or peek, with which all of them have been compared.
     pub(crate) fn end_session(&mut self, from: PeerId, latest: Number) {
-        let compared = self.of(from).dropped.take().map(|_| latest);
-        if compared.is_some() {
+        if self.of(from).dropped.take().is_some() {
             self.relax(from);
         }
         if let Some(before) = self.of_peers.forget(from) {
             self.spare += (before.bytes - before.base) as usize;
         }
         if let Some(sessions) = &mut self.sessions {
-            sessions.end(from, compared);
+            sessions.end(from, latest);
         }
     }
 

@@ -158,6 +158,35 @@ fn a_peek_that_waits_makes_nobody_go_round() {
     world.run_until("the peek has its answer", |world| world.is_done(peek));
 }
 
+/// Senders that have more to send all the time, and ask again after each turn, let a peek end that finds nothing. They
+/// let the next one find what came before it.
+#[test]
+fn a_peek_ends_though_senders_always_have_more() {
+    for seed in 1..10 {
+        let mut world = setup(4, 0, seed).build();
+        let peek = |world: &mut World, tag| {
+            let peek = world.receive(0).tagged(tag).peek().post();
+            for round in 0.. {
+                if world.is_done(peek) {
+                    return world.all(peek)[0].completion.result.is_ok();
+                }
+                assert!(round < 100, "the peek goes on\n{world}");
+                for from in 1..4 {
+                    world.send(from).to(0).tagged(1).bytes(&pattern(from, 50)).silent().post();
+                }
+                world.steps(100);
+            }
+            unreachable!()
+        };
+        for _ in 0..5 {
+            assert!(!peek(&mut world, 2), "nothing has this tag");
+        }
+        world.send(3).to(0).tagged(2).bytes(&pattern(3, 50)).post();
+        world.steps(200);
+        assert!(peek(&mut world, 2), "it came before");
+    }
+}
+
 /// A sender that has sent everything, and whose program makes no call any more, holds up nobody.
 #[test]
 fn a_sender_that_computes_has_given_its_turn_back() {
