@@ -130,15 +130,23 @@ impl Draft for JobDraft {
         let is_growing = matches!(scenario.config.flow, FlowChoice::Posted { scheme, .. } if scheme.lends().may_grow());
         match (field.section, field.name) {
             ("workload", name) => scenario.work.heeds(name),
-            ("flow", "slots_per_peer" | "buffers_most" | "pool_most" | "pool_slots") => !scenario.is_fitted,
+            ("flow", "slots_per_peer") => {
+                !scenario.is_fitted && !matches!(scenario.config.flow, FlowChoice::Posted { .. })
+            }
+            ("flow", "buffers_most" | "pool_most" | "pool_slots") => !scenario.is_fitted,
             ("flow", "buffers") => !scenario.is_fitted || is_growing,
             _ => true,
         }
     }
 
     fn why_idle(field: &Field<Self>, values: impl Fn(FieldName) -> Option<String>) -> String {
-        if field.section == "flow" {
+        if field.section == "flow" && values(("flow", "memory")).is_some() {
             return "a run with [flow] memory, into which as many as fit are put: remove one of the two".to_owned();
+        }
+        if field.section == "flow" {
+            let scheme = values(("flow", "scheme")).unwrap_or_default();
+            let instead = if scheme == "speculative" { "pool_slots" } else { "buffers, or pool_most" };
+            return format!("a run under {scheme}, where no sender has slots of its own: set [flow] {instead} instead");
         }
         let operations = values(("workload", "operation")).unwrap_or_else(|| "alltoall".to_owned());
         format!("a run of {operations}: remove the field, or change [workload] operation or form")

@@ -225,5 +225,11 @@ mod tests {
             error.what.contains("[flow] slots_per_peer = 8 changes nothing in a run with [flow] memory"),
             "{error}"
         );
+        let shared = "[flow]\nscheme = \"speculative\"\nslots_per_peer = 8\n[network]\nsizes = \"2\"\n";
+        let error = refused(shared);
+        assert_eq!(error.line, Some(3));
+        let said = "slots_per_peer = 8 changes nothing in a run under speculative, where no sender has slots of its own: \
+                    set [flow] pool_slots instead";
+        assert!(error.what.contains(said), "{error}");
     }
 }
