@@ -202,7 +202,7 @@ mod tests {
         for rows in &mut measured.last.endpoints {
             rows.ways = vec![[0, 0], [0, 0], [0, 0], [100, 200], [200, 100]];
         }
-        let views = [measured, plain].map(|mut made| made.view(&[values(&[]), values(&[])]));
+        let views = [measured, plain].map(|made| made.view(&[values(&[]), values(&[])]));
         let said = |runs: &[&View]| summary(runs).into_iter().find(|line| line.name == "long messages on a host");
         assert_eq!(said(&[&views[1]]), None);
         let [chosen, nothing] = <[String; 2]>::try_from(said(&[&views[0], &views[1]]).unwrap().values).unwrap();
