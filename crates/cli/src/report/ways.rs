@@ -75,7 +75,7 @@ impl Range {
     }
 }
 
-/// What was chosen and why, if something was measured both ways.
+/// The choice of each range of sizes with its reason, if something was measured both ways.
 pub fn text<'a>(endpoints: impl Iterator<Item = &'a Times> + Clone) -> Option<String> {
     let texts: Vec<String> = ranges(&medians(endpoints)).iter().map(Range::text).collect();
     (!texts.is_empty()).then(|| texts.join("; "))

@@ -61,8 +61,8 @@ struct Peer {
     standing: Standing,
     /// Whether it has sends that were not compared with any receive.
     has_new: bool,
-    /// The low bits of the number of the last receive or peek by the time from which its new sends are not shown in this
-    /// turn; after its turn, how far that is behind `compared`.
+    /// Its turn does not show sends that are newer than some receive or peek: the low bits of the number of that. After
+    /// its turn, how far that is behind `compared`.
     unshown: u32,
     /// Its sends that were there when this receive or peek was posted have been compared with it.
     compared: Number,
@@ -239,8 +239,7 @@ impl Sessions {
         }
     }
 
-    /// A session is free again. `latest`: the last receive or peek, with which all has been compared that its sender has
-    /// shown.
+    /// A session is free again. All that its sender has shown was compared with `latest`, the last receive or peek.
     pub(crate) fn end(&mut self, from: PeerId, latest: Number) {
         self.peers.of(from).end(latest);
         self.take_back(from);
