@@ -66,10 +66,15 @@ def count(scheme: str, what: int | str, times: int, settings: dict[str, str] | N
 
 @cache
 def per_message(scheme: str, length: int) -> float:
-    """Instructions of a message, both ends."""
-    each = (count(scheme, length, MANY) - count(scheme, length, FEW)) / (MANY - FEW)
-    print(f"{scheme}, {length} bytes: {each:.0f} instructions per message")
-    return each
+    """Instructions of a message, both ends. Polls in vain while the other end works, which depends on what runs beside, can only add to
+    them: counted again while they are over the limit."""
+    least = float("inf")
+    for _ in range(TRIES):
+        least = min(least, (count(scheme, length, MANY) - count(scheme, length, FEW)) / (MANY - FEW))
+        print(f"{scheme}, {length} bytes: {least:.0f} instructions per message")
+        if least <= LIMITS[scheme, length]:
+            break
+    return least
 
 
 def is_there(name: str) -> bool:
