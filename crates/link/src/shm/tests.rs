@@ -284,7 +284,7 @@ fn ones_own_table_is_changing_as_long_as_the_place_of_one_out_of_reach_is_not_gi
 }
 
 #[test]
-fn who_finds_no_place_in_the_endpoint_tries_for_ten_seconds() {
+fn who_finds_no_place_in_the_network_beside_tries_for_ten_seconds() {
     let folder = folder();
     let mut link = link_for_one(&folder);
     let is_tried_again = |link: &mut ShmLink| link.no_place_beside(7).may_be_tried_again();
