@@ -62,11 +62,22 @@ impl Filling {
     /// As for [`ptr::copy_nonoverlapping`]; `to` is the start of a cache line.
     #[inline]
     pub unsafe fn copy(&mut self, from: *const u8, to: *mut u8, length: usize) {
-        let lines = length / LINE;
-        if lines < TIMED {
+        match length / LINE < TIMED {
             // SAFETY: the caller's promise.
-            return unsafe { ptr::copy_nonoverlapping(from, to, length) };
+            true => unsafe { ptr::copy_nonoverlapping(from, to, length) },
+            // SAFETY: the caller's promise; the message has as many lines.
+            false => unsafe { self.copy_long(from, to, length) },
         }
+    }
+
+    /// Copies a message of at least `TIMED` lines. A function of its own, so that a count of instructions can leave it
+    /// out: which way it goes depends on the time.
+    ///
+    /// # Safety
+    /// As for [`Filling::copy`]; the message has at least `TIMED` lines.
+    #[inline(never)]
+    unsafe fn copy_long(&mut self, from: *const u8, to: *mut u8, length: usize) {
+        let lines = length / LINE;
         let mut done = 0;
         if self.until_timed == 0 {
             let asked = clock::now();
@@ -99,7 +110,6 @@ impl Filling {
 /// # Safety
 /// As for [`Filling::copy`].
 #[cfg(target_arch = "x86_64")]
-#[inline(never)]
 unsafe fn copy_past(from: *const u8, to: *mut u8, length: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     const PARTS: usize = LINE / size_of::<__m128i>();
