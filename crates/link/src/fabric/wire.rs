@@ -42,7 +42,7 @@ pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 11;
+pub const VERSION: u8 = 12;
 /// Most bytes of a greeting and the like: so a stranger's costs the hash of so many.
 pub const TOLD_MOST: usize = 256;
 /// Bytes of a proof.

@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x12");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x13");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;

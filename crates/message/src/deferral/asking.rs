@@ -1,4 +1,4 @@
-//! The sender's side of sessions (rules S1–S5 in [`sessions`](super::sessions)): at which receivers we have to ask for
+//! The sender's side of sessions (rules S1–S6 in [`sessions`](super::sessions)): at which receivers we have to ask for
 //! one, have asked, have one, or are about to give it back. A sender without a session has no room and shows nothing:
 //! to its sends the receiver is one whose window is not known yet.
 
@@ -7,13 +7,21 @@ use super::deferred::{DeferredSends, Stage};
 use super::rooms::{SendWindow, Standing};
 use crate::malformed::Malformed;
 use crate::memory::Limits;
-use crate::wire::Asking;
+use crate::wire::{Asking, Granted};
 use tidegate_flow::PeerId;
 
 impl DeferredSends {
     /// Sends that the receiver does not know of.
     fn fresh_ones(&self) -> u32 {
         std::iter::successors(self.fresh, |at| self.list.after(*at)).count() as u32
+    }
+
+    /// Whether the receiver is told the number of fresh sends, rather than shown them, `most` at a time: it takes fewer
+    /// round trips to query us for all its receives (S6). `sends`: the number that it is about; `None`: all.
+    pub(super) fn are_counted(&self, most: usize, sends: Option<u32>) -> bool {
+        let shown = (self.needs as usize + 1).saturating_mul(most);
+        let fresh = std::iter::successors(self.fresh, |at| self.list.after(*at));
+        sends.map_or_else(|| fresh.take(shown.saturating_add(1)).count(), |sends| sends as usize) > shown
     }
 
     /// The receiver has forgotten what it was shown. Returns whether it was not shown everything.
@@ -95,18 +103,22 @@ impl Rooms {
     }
 
     /// A receiver has given us a session, with some room or none.
-    pub(crate) fn enter(&mut self, from: PeerId, limits: Limits, room: u32, is_turn: bool) -> Result<(), Malformed> {
+    pub(crate) fn enter(&mut self, from: PeerId, limits: Limits, granted: &Granted) -> Result<(), Malformed> {
         let towards = self.of(from);
         if !matches!(towards.standing, Standing::Asked | Standing::AskedAgain | Standing::Shown) {
             return Err(Malformed);
         }
-        (towards.limits, towards.room, towards.is_unknown) = (limits, room, false);
-        (towards.standing, towards.has_requested, towards.is_turn) = (Standing::Inside, false, is_turn);
+        (towards.limits, towards.room, towards.is_unknown) = (limits, granted.room, false);
+        (towards.standing, towards.has_requested, towards.is_turn) = (Standing::Inside, false, !granted.has_window);
+        if let Some(deferred) = &mut towards.deferred {
+            deferred.needs = granted.needs;
+        }
         Ok(())
     }
 
     /// A receiver wants the session back: nothing finds room any more, and the sends that it has not been shown are.
-    pub(crate) fn begin_leaving(&mut self, from: PeerId) -> Result<(), Malformed> {
+    /// `needs`: see [`Granted`].
+    pub(crate) fn begin_leaving(&mut self, from: PeerId, needs: u32) -> Result<(), Malformed> {
         let towards = self.of(from);
         match towards.standing {
             Standing::Inside => {}
@@ -116,7 +128,7 @@ impl Rooms {
         }
         (towards.standing, towards.room) = (Standing::Leaving, 0);
         if let Some(deferred) = &mut towards.deferred {
-            deferred.to_show = deferred.fresh_ones();
+            (deferred.to_show, deferred.needs) = (deferred.fresh_ones(), needs);
         }
         self.leaving.push(from);
         Ok(())

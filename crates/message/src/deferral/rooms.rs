@@ -250,11 +250,16 @@ impl Rooms {
     }
 
     /// The sends that a deferral notice is to show the receiver now (W4): a batch, when the one before is acknowledged.
-    pub(crate) fn next_batch(&mut self, to: PeerId) -> Option<Vec<Key>> {
+    /// And whether the notice only says their number (S6).
+    pub(crate) fn next_batch(&mut self, to: PeerId) -> Option<(Vec<Key>, bool)> {
         let towards = self.of(to);
         let is_leaving = matches!(towards.standing, Standing::Leaving | Standing::Shown);
         let deferred = towards.deferred.as_mut().filter(|it| it.batch.is_none() && it.fresh.is_some())?;
         let mut most = towards.limits.control.batch();
+        let are_counted = towards.is_turn && deferred.are_counted(most, is_leaving.then_some(deferred.to_show));
+        if are_counted {
+            most = usize::MAX;
+        }
         if is_leaving {
             most = most.min(deferred.to_show as usize);
             deferred.to_show -= most as u32;
@@ -271,7 +276,7 @@ impl Rooms {
         }
         let sends = batch.iter().map(|&(_, send)| send).collect();
         deferred.batch = Some(batch);
-        Some(sends)
+        Some((sends, are_counted))
     }
 
     /// The receiver has matched or dropped all of a batch. Returns the query that waited for that (W7).
@@ -406,15 +411,15 @@ mod tests {
     #[test]
     fn a_batch_is_in_doubt_until_it_is_acknowledged_and_the_next_waits_for_that() {
         let (mut rooms, _) = full(BATCH_MOST as u32 + 1);
-        let batch = rooms.next_batch(A).expect("all are fresh");
-        assert_eq!(batch.len(), BATCH_MOST);
+        let (batch, are_counted) = rooms.next_batch(A).expect("all are fresh");
+        assert_eq!((batch.len(), are_counted), (BATCH_MOST, false));
         assert_eq!((rooms.next_batch(A), rooms.first(A)), (None, None), "the first is in doubt (W3)");
         assert_eq!(rooms.query(A, Queue::Tagged, ANY), Ok(false), "a query waits for that (W7)");
         assert_eq!(rooms.query(A, Queue::Tagged, ANY), Err(Malformed), "one at a time");
         let (queue, pattern) = rooms.acknowledge(A).expect("there is a batch").expect("a query waits");
         assert_eq!(rooms.offer(A, queue, &pattern), Some(Key(0)));
         assert_eq!(rooms.acknowledge(A).err(), Some(Malformed), "once");
-        assert_eq!(rooms.next_batch(A), Some(vec![Key(BATCH_MOST as u32)]));
+        assert_eq!(rooms.next_batch(A), Some((vec![Key(BATCH_MOST as u32)], false)));
     }
 
     #[test]

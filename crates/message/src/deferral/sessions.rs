@@ -9,7 +9,8 @@
 //! *The simple idea*, to let senders wait until a session comes back, ends with a hang: sessions may be in use by
 //! messages that the program receives only after it has got one from a sender that waits. So the last session is given
 //! in *turns*, with a window of nothing: its sender shows its sends, which are deferred as if there were no room (W4 in
-//! the module above), and then it is the next one's turn. Nothing is ever stored of it, so no turn waits for a receive.
+//! the module above), or tells their number, and then it is the next one's turn. Nothing is ever stored of it, so no
+//! turn waits for a receive.
 //!
 //! - S1: a sender without a session sends nothing but that it asks, and, where it has asked for sends that it has shown
 //!   before, that there are more. Its sends wait as they do for a receiver whose window is not known yet. Why: the
@@ -29,6 +30,12 @@
 //! - S5: a peek waits until all sends have been compared with it for which a session had been asked when it was posted.
 //!   Why: else it could miss every turn. For later ones it does not wait: senders that always have more would not let
 //!   it end.
+//! - S6: in its turn, a sender whose sends would take more batches to show than the receiver has receives and peeks
+//!   tells their number instead. All of them count as dropped, and as compared with nothing: the receiver queries it
+//!   for each receive and peek, from the first (W5). The answer to a query that was open by then is declined, and the
+//!   query made once more, in its order. Why: a turn takes no longer because many sends wait; else those that came
+//!   during one turn would make the next one longer. Why declined: it may be a send that an earlier receive accepts,
+//!   which is to get one before it.
 //!
 //! A sender that never gives its session back, because its process is stopped or hostile, keeps it: with the last one
 //! that holds up the turns of all others, but not those that have a window.

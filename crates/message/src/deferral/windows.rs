@@ -274,16 +274,23 @@ impl Windows {
     /// Nobody waits for a deferred send: it stays with its sender, and its envelope is dropped. `latest`: the last
     /// receive or peek.
     pub(crate) fn drop_envelope(&mut self, from: PeerId, tag: Option<u64>, latest: Number) {
-        let window = self.of(from);
-        let begins = window.dropped.is_none();
-        let dropped =
-            window.dropped.get_or_insert_with(|| Box::new(Dropped { count: 0, asked: Number::default(), open: None }));
+        let (dropped, begins) = self.of(from).begin_dropping();
         if dropped.count == 0 {
             dropped.asked = latest;
         }
         dropped.count += 1;
         if begins {
             self.begin_pressure(from, tag);
+        }
+    }
+
+    /// The same of sends that were not shown: they have been compared with none (S6).
+    pub(crate) fn drop_unseen(&mut self, from: PeerId, sends: u32) {
+        let (dropped, begins) = self.of(from).begin_dropping();
+        dropped.count += u64::from(sends);
+        (dropped.asked, dropped.is_void) = (Number::default(), dropped.open.is_some());
+        if begins {
+            self.begin_pressure(from, None);
         }
     }
 
@@ -331,7 +338,9 @@ impl Windows {
         if self.of(from).freed >= self.of(from).quarter() {
             update.room = self.return_room(from, is_returning);
         }
-        let Some(Dropped { count: 1.., asked, open: None }) = self.of(from).dropped.as_deref() else { return update };
+        let Some(Dropped { count: 1.., asked, open: None, .. }) = self.of(from).dropped.as_deref() else {
+            return update;
+        };
         let (source, asked) = (Target::Peer(from), *asked);
         let needs = [first_from(source, asked), self.inquiries.first_from(source, asked)];
         let Some((number, queue, pattern)) = needs.into_iter().flatten().min_by_key(|(number, ..)| *number) else {
@@ -386,18 +395,21 @@ impl Windows {
         self.with_dropped.len()
     }
 
-    /// A sender offers something. `is_asked`: our query, if one is open, has left.
-    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Answered, Malformed> {
+    /// A sender offers something. `is_asked`: our query, if one is open, has left. `None`: it is to be made again.
+    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Option<Answered>, Malformed> {
         let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
         let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
-        Ok(Answered { number, until: number.max(dropped.asked) })
+        let answered = Answered { number, until: number.max(dropped.asked) };
+        Ok((!std::mem::take(&mut dropped.is_void)).then_some(answered))
     }
 
     /// A sender has no match for our query.
     pub(crate) fn take_no_match(&mut self, from: PeerId, is_asked: bool) -> Result<(), Malformed> {
         let dropped = self.of(from).dropped.as_mut().ok_or(Malformed)?;
         let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
-        self.close_query(from, number);
+        if !std::mem::take(&mut dropped.is_void) {
+            self.close_query(from, number);
+        }
         self.end_account(from);
         Ok(())
     }

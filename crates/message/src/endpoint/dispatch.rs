@@ -201,6 +201,7 @@ impl<L: Link> Endpoint<L> {
                 | Message::Atomic(_)
                 | Message::RequestToSend(_)
                 | Message::DeferralNotice(_)
+                | Message::DeferralCount(_)
         );
         if needs_one && !self.inbound.windows().has_session(from) { Err(Malformed) } else { Ok(()) }
     }
@@ -236,6 +237,7 @@ impl<L: Link> Endpoint<L> {
             Message::DeferralNotice(_) => {
                 self.inbound.handle_deferral_notice(&mut self.port, &mut self.pulls, from, body)
             }
+            Message::DeferralCount(count) => self.inbound.handle_deferral_count(&mut self.port, from, *count),
             Message::Offer(offer) => self.inbound.handle_offer(&mut self.port, &mut self.pulls, from, offer, body),
             Message::Note(note) => self.handle_note(from, note, body),
             Message::Eager(_) | Message::Carried(_) => Err(Malformed),

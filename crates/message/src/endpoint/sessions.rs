@@ -6,7 +6,7 @@ use crate::counter::Counter;
 use crate::deferral::Turn;
 use crate::link::Link;
 use crate::malformed::Handled;
-use crate::wire::{Asking, End, Granted};
+use crate::wire::{Asking, End, Granted, NEEDS_MOST};
 use tidegate_flow::PeerId;
 
 /// Holders of sessions that one call of progress looks at, however many there are.
@@ -24,9 +24,16 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
+    /// The number of receives and peeks for which a sender may have to be queried: all that there are.
+    fn needs(&self) -> u32 {
+        let needs = self.inbound.matching().posted_in_all() + self.inbound.windows().inquiries.len();
+        (needs as u64).min(NEEDS_MOST) as u32
+    }
+
     fn tell_granted(&mut self, to: PeerId, room: u32) {
         let (told, has_window) = (self.port.limits.told_in_session(), !self.inbound.has_turn(to));
-        self.port.tell(to, Granted { told, room, has_window });
+        let needs = self.needs();
+        self.port.tell(to, Granted { told, room, has_window, needs });
     }
 
     /// Whether a sender has nothing here: no message stored or under way, no note to it that waits, no query and no
@@ -93,7 +100,7 @@ impl<L: Link> Endpoint<L> {
                 self.end_session(peer);
                 moved = true;
             } else if self.inbound.begin_leaving(peer, has_window) {
-                self.port.tell(peer, End::Soon);
+                self.port.tell(peer, End::Soon { needs: self.needs() });
                 moved = true;
             }
         }
@@ -103,8 +110,8 @@ impl<L: Link> Endpoint<L> {
     /// A receiver wants our session back, or has it back.
     pub(super) fn handle_end(&mut self, from: PeerId, end: End) -> Handled {
         match end {
-            End::Soon => {
-                self.sends.rooms().begin_leaving(from)?;
+            End::Soon { needs } => {
+                self.sends.rooms().begin_leaving(from, needs)?;
                 self.leave(from);
                 Ok(())
             }

@@ -13,7 +13,7 @@ use crate::port::Port;
 use crate::pulls::Pulling;
 use crate::pulls::Waited;
 use crate::wire::Status;
-use crate::wire::{Accept, Acknowledged, Decline, Entry, MessageKind, Offer};
+use crate::wire::{Accept, Acknowledged, Decline, DeferralCount, Entry, MessageKind, Offer};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Inbound<L> {
@@ -58,6 +58,19 @@ impl<L: Link> Inbound<L> {
         Ok(())
     }
 
+    /// A peer has more deferred sends, and does not show them (S6).
+    pub(crate) fn handle_deferral_count(&mut self, port: &mut Port<L>, from: PeerId, count: DeferralCount) -> Handled {
+        let is_acknowledged = !port.egress.waits(from, &[MessageKind::Acknowledged]);
+        if !is_acknowledged || count.sends == 0 || self.windows.sessions().is_none() {
+            return Err(Malformed);
+        }
+        port.count(Counter::EnvelopesDropped, count.sends.into());
+        self.windows.drop_unseen(from, count.sends);
+        port.tell(from, Acknowledged);
+        self.update_window(port, from);
+        Ok(())
+    }
+
     /// Pulls a deferred send for a receive.
     fn pull_deferred(
         &mut self,
@@ -83,7 +96,11 @@ impl<L: Link> Inbound<L> {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
-        let answered = self.windows.take_offer(from, self.has_asked(port, from))?;
+        let Some(answered) = self.windows.take_offer(from, self.has_asked(port, from))? else {
+            port.tell(from, Decline { send });
+            self.update_window(port, from);
+            return Ok(());
+        };
         match self.matching.of(queue).accept_until(&envelope, Some(answered.until)) {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);

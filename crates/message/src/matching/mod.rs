@@ -132,6 +132,11 @@ impl<B: Buffer> Matching<B> {
         self.tagged.posted() + self.untagged.posted()
     }
 
+    /// The same, with those that may take several messages.
+    pub(crate) fn posted_in_all(&self) -> usize {
+        self.tagged.posted_in_all() + self.untagged.posted_in_all()
+    }
+
     /// Shows the first stored messages of each queue, with a number that no other of the queue has.
     pub(crate) fn show_unexpected(&self, most: usize, mut show: impl FnMut(Queue, u32, &Envelope)) {
         for (queue, of) in [(Queue::Tagged, &self.tagged), (Queue::Untagged, &self.untagged)] {

@@ -340,6 +340,11 @@ impl<B: Buffer> MatchQueue<B> {
         self.posted.len() - self.multis_posted
     }
 
+    /// The same, with those that may take several messages.
+    pub(super) fn posted_in_all(&self) -> usize {
+        self.posted.len()
+    }
+
     /// Shows the first stored messages, with a number that no other has.
     pub(super) fn show_unexpected(&self, most: usize, mut show: impl FnMut(u32, &Envelope)) {
         self.unexpected.numbered().take(most).for_each(|(number, message)| show(number, &message.envelope));

@@ -12,7 +12,7 @@ impl<L: Link> Sends<L> {
     /// A receiver gives us a session: sends leave as far as it has room for them, and it is shown the others.
     pub(crate) fn handle_granted(&mut self, port: &mut Port<L>, from: PeerId, granted: Granted) -> Handled {
         let limits = Rooms::limits_inside(port, granted.told);
-        self.rooms.enter(from, limits, granted.room, !granted.has_window)?;
+        self.rooms.enter(from, limits, &granted)?;
         self.go_on_with_room(port, from);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::malformed::{Handled, Malformed};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Source, Target};
 use crate::port::Port;
-use crate::wire::{DeferralNotice, Eager, Entry, Message, MessageKind, NoMatch, Offer, Query, Room};
+use crate::wire::{DeferralCount, DeferralNotice, Eager, Entry, Message, MessageKind, NoMatch, Offer, Query, Room};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Sends<L> {
@@ -91,20 +91,24 @@ impl<L: Link> Sends<L> {
         self.dispatch_or_announce(port, to, Outgoing::new(head, body, send.notice), false);
     }
 
-    /// Shows the receiver the deferred sends that it does not know of (W4), unless nothing reaches it yet: what it says
-    /// of its window may let them leave.
+    /// Shows the receiver the deferred sends that it does not know of (W4), or tells their number (S6), unless
+    /// nothing reaches it yet: what it says of its window may let them leave.
     fn notify(&mut self, port: &mut Port<L>, to: PeerId) {
         if self.rooms.is_unknown(to) {
             return;
         }
-        let Some(batch) = self.rooms.next_batch(to) else { return };
+        let Some((batch, are_counted)) = self.rooms.next_batch(to) else { return };
+        port.count(Counter::DeferralNotices, 1);
+        if are_counted {
+            let count = DeferralCount { sends: batch.len() as u32 };
+            return port.dispatch(to, Outgoing::new(count, Body::None, None), false);
+        }
         let mut body = Vec::new();
         for key in batch {
             if let Some(send) = self.kept.send(key) {
                 entry_of(key, send).emit(&mut body);
             }
         }
-        port.count(Counter::DeferralNotices, 1);
         let body = Body::Owned(body.into_boxed_slice());
         port.dispatch(to, Outgoing::new(DeferralNotice, body, None), false);
     }

@@ -88,6 +88,7 @@ kinds! {
     Granted = 30,
     End = 31,
     Located = 32,
+    DeferralCount = 33,
 }
 
 /// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of

@@ -13,6 +13,29 @@ pub(crate) const ENTRY_BYTES: usize = Entry::BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeferralNotice;
 
+/// Tells the receiver the number of further deferred sends, and does not show them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeferralCount {
+    pub(crate) sends: u32,
+}
+
+impl Head for DeferralCount {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::DeferralCount
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(0, self.sends);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        Some(DeferralCount { sends: reader.aux })
+    }
+}
+
 /// A deferred send in a [`DeferralNotice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {

@@ -30,14 +30,15 @@ use tidegate_flow::PAYLOAD_BYTES;
 
 pub(crate) use codec::{LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES, MessageKind, PIECE_BYTES};
 pub(crate) use deferral::{
-    Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, ENTRY_BYTES, Entry, NoMatch, Offer, Query, Room,
+    Accept, Acknowledged, BATCH_MOST, Decline, DeferralCount, DeferralNotice, ENTRY_BYTES, Entry, NoMatch, Offer,
+    Query, Room,
 };
 pub(crate) use eager::{Carried, Eager};
 pub(crate) use rendezvous::{
     BounceCopied, BouncedPiece, ClearToSend, Finished, Located, Piece, RequestToSend, SPAN_BYTES, Written,
 };
 pub(crate) use rma::{Atomic, Ends, Read, ReadData, Reply, Status, Write, WriteNotice};
-pub(crate) use sessions::{Asking, End, Granted};
+pub(crate) use sessions::{Asking, End, Granted, NEEDS_MOST};
 
 /// Makes an enum of the heads of a group, and perhaps an inner group, which can do what each of them can.
 macro_rules! heads {
@@ -104,6 +105,7 @@ heads! {
         Atomic(Atomic),
         WriteNotice(WriteNotice),
         DeferralNotice(DeferralNotice),
+        DeferralCount(DeferralCount),
         Offer(OfferTagged | OfferUntagged),
     }
 }

@@ -2,6 +2,9 @@
 
 use super::codec::{Head, MessageKind, Reader, Writer};
 
+/// Most receives and peeks that a receiver speaks of.
+pub(crate) const NEEDS_MOST: u64 = u32::MAX as u64 >> 1;
+
 /// A sender speaks of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
@@ -43,6 +46,8 @@ pub(crate) struct Granted {
     pub(crate) room: u32,
     /// Whether there is a window at all: the last session has none.
     pub(crate) has_window: bool,
+    /// The number of receives and peeks for which the receiver may have to query the sender: 31 bits.
+    pub(crate) needs: u32,
 }
 
 impl Head for Granted {
@@ -53,13 +58,14 @@ impl Head for Granted {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.header(u64::from(self.room) | u64::from(self.has_window) << 32, self.told);
+        let high = u64::from(self.needs) << 1 | u64::from(self.has_window);
+        writer.header(u64::from(self.room) | high << 32, self.told);
     }
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(0)?;
-        let (room, has_window) = (reader.word as u32, reader.word >> 32);
-        (has_window <= 1).then_some(Granted { told: reader.aux, room, has_window: has_window == 1 })
+        let (room, high) = (reader.word as u32, (reader.word >> 32) as u32);
+        Some(Granted { told: reader.aux, room, has_window: high & 1 == 1, needs: high >> 1 })
     }
 }
 
@@ -67,7 +73,10 @@ impl Head for Granted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It wants it back: its sender is to show what it has to send, and to say when it has.
-    Soon,
+    Soon {
+        /// As in [`Granted`].
+        needs: u32,
+    },
     /// It has it back, and has forgotten what was shown.
     Now,
 }
@@ -80,11 +89,18 @@ impl Head for End {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.header(0, *self as u32);
+        match *self {
+            End::Soon { needs } => writer.header(needs.into(), 0),
+            End::Now => writer.header(0, 1),
+        }
     }
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(0)?;
-        [End::Soon, End::Now].get(reader.aux as usize).copied()
+        match (reader.word, reader.aux) {
+            (0..=NEEDS_MOST, 0) => Some(End::Soon { needs: reader.word as u32 }),
+            (0, 1) => Some(End::Now),
+            _ => None,
+        }
     }
 }

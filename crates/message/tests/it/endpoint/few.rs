@@ -187,6 +187,41 @@ fn a_peek_ends_though_senders_always_have_more() {
     }
 }
 
+/// A turn takes no longer for 2,000 sends than for 20: the sender says how many they are, and is queried (S6).
+#[test]
+fn a_turn_takes_no_longer_where_many_sends_wait() {
+    let steps = |sends: u64| {
+        let mut world = setup(4, 0, 2).build();
+        for from in 1..4 {
+            (0..sends).for_each(|_| _ = world.send(from).to(0).tagged(1).bytes(&pattern(from, 50)).silent().post());
+        }
+        world.send(3).to(0).tagged(2).bytes(&pattern(3, 50)).post();
+        let mut steps = [77, 2].map(|tag| {
+            let peek = world.receive(0).tagged(tag).peek().post();
+            let took = steps_until(&mut world, |world| world.is_done(peek));
+            assert_eq!(world.all(peek)[0].completion.result.is_ok(), tag == 2, "only one has tag 2");
+            took
+        });
+        let receive = world.receive(0).tagged(2).capacity(100).post();
+        let took = steps_until(&mut world, |world| world.is_done(receive));
+        assert_eq!(world.bytes(receive), pattern(3, 50));
+        steps.sort();
+        steps[1].max(took)
+    };
+    let [few, many] = [20, 2_000].map(steps);
+    assert!(many <= few + few / 2, "{few} steps where 20 wait, {many} where 2,000 do");
+}
+
+/// Steps until something is so, in tens.
+fn steps_until(world: &mut World, is_so: impl Fn(&World) -> bool) -> usize {
+    (1..10_000)
+        .find(|_| {
+            world.steps(10);
+            is_so(world)
+        })
+        .unwrap_or_else(|| panic!("it takes too long\n{world}"))
+}
+
 /// A sender that has sent everything, and whose program makes no call any more, holds up nobody.
 #[test]
 fn a_sender_that_computes_has_given_its_turn_back() {

@@ -1,6 +1,6 @@
-//! Programs in which receive memory is not enough for all to send at a time (rules S1–S5 in `deferral::sessions`).
+//! Programs in which receive memory is not enough for all to send at a time (rules S1–S6 in `deferral::sessions`).
 
-use super::layout::{Layout, Op, Op::*, Window, everything};
+use super::layout::{Layout, Op, Op::*, UNTAGGED, Window, everything};
 use super::search::{Sights, explore};
 use tidegate_message::flow::SchemeName::{self, Dynamic, Static};
 
@@ -54,6 +54,22 @@ fn messages_in_reverse_order_of_tags() {
     if everything() {
         let receiver = [receive(0, 2), receive(1, 1), receive(0, 1)];
         few(&SCHEMES, &[&sender, &[send(2, 1, 200)], &receiver]);
+    }
+}
+
+/// More sends than can be shown in the round trips that queries take: they are counted (S6).
+#[test]
+fn sends_that_are_counted() {
+    let sender = [send(2, 1, 0), send(2, 2, 0), send(2, 1, 20)];
+    few(&SCHEMES[..1], &[&sender, &[], &[receive(0, 2), receive(0, 1), receive(0, 1)]]);
+    few(&SCHEMES[..1], &[&sender, &[], &[Look { from: None, tag: Some(2) }, ANY, ANY, ANY]]);
+    // A query may be open when they are: an earlier receive accepts what it asks for, and another one before that.
+    let sender = [send(2, UNTAGGED, 0), send(2, 2, 0), send(2, 1, 0), send(2, 1, 0)];
+    let receiver = [ANY, receive(0, 1), receive(0, UNTAGGED), receive(0, 1)];
+    few(&SCHEMES[..1], &[&sender, &[], &receiver]);
+    if everything() {
+        let sender = [send(2, 1, 0), send(2, 2, 0), send(2, 1, 0)];
+        few(&SCHEMES[..1], &[&sender, &[send(2, 2, 0)], &[receive(1, 2), Wait { of: 0 }, ANY, ANY, ANY]]);
     }
 }
 
