@@ -31,8 +31,13 @@ from harness.mpi import Fabric, Mpi  # noqa: E402
 from harness.paths import LIBRARY_FOLDER, TIDEGATE  # noqa: E402
 
 REPLAY = Path(__file__).with_name("replay.c")
-SIZES = {"dynamic": ("--slots", [4, 8, 16, 64]), "static": ("--slots", [4, 8, 16, 64]), "preposted": ("--buffers", [2, 5, 20, 100])}
-COUNTERS = ["packets_sent", "messages_eager", "sends_delayed", "credit_packets", "mailbox_peak_slots", "unexpected_peak_bytes"]
+SIZES = {
+    "speculative": ("--pool-slots", [64, 128, 256, 1024]),
+    "dynamic": ("--slots", [4, 8, 16, 64]),
+    "static": ("--slots", [4, 8, 16, 64]),
+    "preposted": ("--buffers", [2, 5, 20, 100]),
+}
+COUNTERS = ["packets_sent", "messages_eager", "sends_delayed", "mailbox_full", "credit_packets", "mailbox_peak_slots", "unexpected_peak_bytes"]
 NAS = {"is": 2, "mg": 1, "lu": 1, "cg": 1}
 """Which NAS patterns, with so many iterations of class A."""
 
@@ -87,7 +92,7 @@ def tidegate(mpi: Mpi, words: list, timeout: float = 200) -> process.Result:
 def counters(mpi: Mpi, program: Program, options: list[str], folder: Path) -> dict[str, float]:
     """The counters of one real job."""
     report = folder / "run.json"
-    tidegate(mpi, ["run", "--quiet", "--provider-dir", LIBRARY_FOLDER, "--json", report, "--bulk", "direct", *options, *mpi.command(program.ranks, program.command)])
+    tidegate(mpi, ["run", "--quiet", "--provider-dir", LIBRARY_FOLDER, "--json", report, "--bulk", "direct", "--send-buffers", "0", *options, *mpi.command(program.ranks, program.command)])
     job = json.loads(report.read_text())["job"]
     return {name: job[name]["job"] for name in COUNTERS}
 
@@ -112,10 +117,11 @@ def simulated(trace: Path, scheme: str, machine: Path | None) -> dict[int, dict]
     return {choice["amount"]: choice for choice in json.loads(done.stdout)["choices"]}
 
 
-def compare(mpi: Mpi, program: Program, machine: Path | None, runs: int, folder: Path) -> list[dict]:
+def compare(mpi: Mpi, program: Program, machine: Path | None, runs: int, schemes: list[str], folder: Path) -> list[dict]:
     """A row for each scheme, size and counter."""
     trace, rows = record(mpi, program, folder), []
-    for scheme, (option, sizes) in SIZES.items():
+    for scheme in schemes:
+        option, sizes = SIZES[scheme]
         predicted = simulated(trace, scheme, machine)
         for size in sizes:
             real = [counters(mpi, program, ["--scheme", scheme, option, str(size)], folder) for _ in range(runs)]
@@ -129,7 +135,7 @@ def compare(mpi: Mpi, program: Program, machine: Path | None, runs: int, folder:
 def show(rows: list[dict]) -> None:
     """Row by row, and how far each counter was off in all of them."""
     for row in rows:
-        print("{program:<14}{ranks:>3} {scheme:<10}{size:>4} {counter:<22} predicted {predicted:>11.0f}  real {real:>11.0f} ({least:.0f} to {most:.0f})".format(**row))
+        print("{program:<14}{ranks:>3} {scheme:<12}{size:>4} {counter:<22} predicted {predicted:>11.0f}  real {real:>11.0f} ({least:.0f} to {most:.0f})".format(**row))
     print()
     for name in COUNTERS:
         of = [row for row in rows if row["counter"] == name]
@@ -224,6 +230,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=[4, 8, 16])
     parser.add_argument("--runs", type=int, default=3, help="real runs of each setting")
     parser.add_argument("--only", help="programs whose name has this in it")
+    parser.add_argument("--scheme", choices=SIZES, nargs="+", default=list(SIZES))
     parser.add_argument("--json", type=Path, help="write all rows there")
     parser.add_argument("--hosts", action="store_true", help="times over hosts with slow lines instead")
     parser.add_argument("--rate", type=int, default=100, help="of the lines, in Mbit/s")
@@ -240,7 +247,7 @@ def main() -> None:
         for program in programs(folder, mpi, arguments.ranks):
             if arguments.only and arguments.only not in f"{program.name} {program.ranks}":
                 continue
-            rows += compare(mpi, program, arguments.machine, arguments.runs, folder)
+            rows += compare(mpi, program, arguments.machine, arguments.runs, arguments.scheme, folder)
             print(f"{program.name}, {program.ranks} ranks: done", file=sys.stderr, flush=True)
             if arguments.json:
                 arguments.json.write_text(json.dumps(rows, indent=1))

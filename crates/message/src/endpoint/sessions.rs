@@ -27,7 +27,7 @@ impl<L: Link> Endpoint<L> {
     /// The number of receives and peeks for which a sender may have to be queried: all that there are.
     fn needs(&self) -> u32 {
         let needs = self.inbound.matching().posted_in_all() + self.inbound.windows().inquiries.len();
-        (needs as u64).min(NEEDS_MOST) as u32
+        needs.min(NEEDS_MOST as usize) as u32
     }
 
     fn tell_granted(&mut self, to: PeerId, room: u32) {

@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn unknown_kinds_and_flags_are_refused() {
         let known = |kind: &u8| MessageKind::from_number(*kind).is_some();
-        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=32).collect::<Vec<_>>());
+        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=33).collect::<Vec<_>>());
         for kind in (0..=u8::MAX).filter(|kind| !known(kind)) {
             assert_eq!(Message::parse(kind, &[0; PAYLOAD_BYTES]), None);
         }

@@ -3,7 +3,7 @@
 use super::codec::{Head, MessageKind, Reader, Writer};
 
 /// Most receives and peeks that a receiver speaks of.
-pub(crate) const NEEDS_MOST: u64 = u32::MAX as u64 >> 1;
+pub(crate) const NEEDS_MOST: u32 = u32::MAX >> 1;
 
 /// A sender speaks of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,17 +89,18 @@ impl Head for End {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        match *self {
-            End::Soon { needs } => writer.header(needs.into(), 0),
-            End::Now => writer.header(0, 1),
-        }
+        let (needs, is_over) = match *self {
+            End::Soon { needs } => (needs, 0),
+            End::Now => (0, 1),
+        };
+        writer.header(0, needs << 1 | is_over);
     }
 
     fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         reader.allow(0)?;
-        match (reader.word, reader.aux) {
-            (0..=NEEDS_MOST, 0) => Some(End::Soon { needs: reader.word as u32 }),
-            (0, 1) => Some(End::Now),
+        match (reader.aux >> 1, reader.aux & 1) {
+            (needs, 0) => Some(End::Soon { needs }),
+            (0, _) => Some(End::Now),
             _ => None,
         }
     }
