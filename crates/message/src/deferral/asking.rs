@@ -18,8 +18,9 @@ impl DeferredSends {
 
     /// Whether the receiver is told the number of fresh sends, rather than shown them, `most` at a time: it takes fewer
     /// round trips to query us for all its receives (S6). `sends`: the number that it is about; `None`: all.
-    pub(super) fn are_counted(&self, most: usize, sends: Option<u32>) -> bool {
-        let shown = (self.needs as usize + 1).saturating_mul(most);
+    pub(super) fn are_counted(&mut self, most: usize, sends: Option<u32>) -> bool {
+        let Some(needs) = self.needs.take() else { return false };
+        let shown = (needs as usize + 1).saturating_mul(most);
         let fresh = std::iter::successors(self.fresh, |at| self.list.after(*at));
         sends.map_or_else(|| fresh.take(shown.saturating_add(1)).count(), |sends| sends as usize) > shown
     }
@@ -111,7 +112,7 @@ impl Rooms {
         (towards.limits, towards.room, towards.is_unknown) = (limits, granted.room, false);
         (towards.standing, towards.has_requested, towards.is_turn) = (Standing::Inside, false, !granted.has_window);
         if let Some(deferred) = &mut towards.deferred {
-            deferred.needs = granted.needs;
+            deferred.needs = Some(granted.needs);
         }
         Ok(())
     }
@@ -128,7 +129,7 @@ impl Rooms {
         }
         (towards.standing, towards.room) = (Standing::Leaving, 0);
         if let Some(deferred) = &mut towards.deferred {
-            (deferred.to_show, deferred.needs) = (deferred.fresh_ones(), needs);
+            (deferred.to_show, deferred.needs) = (deferred.fresh_ones(), Some(needs));
         }
         self.leaving.push(from);
         Ok(())

@@ -68,8 +68,9 @@ pub(super) struct DeferredSends {
     pub(super) is_fenced: bool,
     /// Of the fresh ones, how many are to be shown before we give our session back.
     pub(super) to_show: u32,
-    /// The number of receives and peeks for which the receiver may have to query us, as it has told last (S6).
-    pub(super) needs: u32,
+    /// The number of receives and peeks for which the receiver may have to query us, if it has told since the last
+    /// notice (S6).
+    pub(super) needs: Option<u32>,
     /// Whether sends have been deferred: then the peer counts as one that sends wait for.
     pub(super) has_waited: bool,
 }
@@ -84,7 +85,7 @@ impl DeferredSends {
             query: None,
             is_fenced: false,
             to_show: 0,
-            needs: u32::MAX,
+            needs: None,
             has_waited: false,
         }
     }

@@ -16,7 +16,9 @@
 //!   before, that there are more. Its sends wait as they do for a receiver whose window is not known yet. Why: the
 //!   bound.
 //! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
-//!   window not even these. From then on the sender has no room. Why: it goes on to others soon.
+//!   window not even these. The last one is wanted back as soon as no query of its sender is open, whatever is pulled
+//!   from it: who always has more that receives wait for would keep it. From then on the sender has no room. Why: it
+//!   goes on to others soon.
 //! - S3: a sender whose session is wanted back shows every send that it had when that was said, and says so when
 //!   nothing is open: no notice in doubt, no request unanswered. In its turn it says so unasked as soon as it has
 //!   nothing more to send, since its program may be silent from then on. Then it sends nothing more. The receiver
@@ -25,17 +27,19 @@
 //!   shown nothing. Why: nothing is lost, a turn compares all sends with all receives, and both sides agree on what is
 //!   dropped: nothing.
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
-//!   been posted with which its sends were not compared, or it has new ones. Why: a receive posted by then gets its
-//!   message after at most one turn of each; with nothing new there is nothing to do.
+//!   been posted with which its sends were not compared, or it has new ones. While others need a turn, the sender that
+//!   has it is queried for receives and peeks only up to the last one when that began, and counts as compared with
+//!   these. Why: a receive posted by then gets its message after at most one turn of each; with nothing new there is
+//!   nothing to do; receives that are posted all the time do not make a turn endless.
 //! - S5: a peek waits until all sends have been compared with it for which a session had been asked when it was posted.
 //!   Why: else it could miss every turn. For later ones it does not wait: senders that always have more would not let
 //!   it end.
-//! - S6: in its turn, a sender whose sends would take more batches to show than the receiver has receives and peeks
-//!   tells their number instead. All of them count as dropped, and as compared with nothing: the receiver queries it
-//!   for each receive and peek, from the first (W5). The answer to a query that was open by then is declined, and the
-//!   query made once more, in its order. Why: a turn takes no longer because many sends wait; else those that came
-//!   during one turn would make the next one longer. Why declined: it may be a send that an earlier receive accepts,
-//!   which is to get one before it.
+//! - S6: when its turn begins, and when it is wanted back, a sender whose sends would take more batches to show than
+//!   the receiver has receives and peeks for it tells their number instead. All of them count as dropped, and as
+//!   compared with nothing: the receiver queries it for each receive and peek, from the first (W5). No query is open
+//!   then: the answer could be a send that an earlier receive accepts, which is to get one before it. Why: a turn takes
+//!   no more round trips because many sends wait; else those that came during one turn would make the next one longer.
+//!   Why only twice: each time the queries begin again.
 //!
 //! A sender that never gives its session back, because its process is stopped or hostile, keeps it: with the last one
 //! that holds up the turns of all others, but not those that have a window.
@@ -103,7 +107,7 @@ impl Peer {
 
     /// All that it has shown has been compared with all that was posted.
     fn end(&mut self, latest: Number) {
-        let unshown = (latest.0 as u32).wrapping_sub(self.unshown);
+        let unshown = (latest.0 as u32).wrapping_sub(self.unshown).cast_signed().max(0).cast_unsigned();
         *self = Peer { unshown, compared: latest, ..Peer::default() };
     }
 }
@@ -135,6 +139,8 @@ pub(crate) struct Sessions {
     holders: VecDeque<(PeerId, u32)>,
     /// The sender that has the one without.
     last: Option<PeerId>,
+    /// While others need that one, its sender is compared with receives and peeks up to this one only.
+    limit: Option<Number>,
     /// Senders that have asked, in order.
     askers: VecDeque<PeerId>,
     /// Senders that have shown everything, and whose sessions are about to end.
@@ -159,6 +165,7 @@ impl Sessions {
             free: sessions - 1,
             holders: VecDeque::new(),
             last: None,
+            limit: None,
             askers: VecDeque::new(),
             shown: Vec::new(),
             idle_until: None,
@@ -204,9 +211,14 @@ impl Sessions {
         self.last == Some(peer)
     }
 
-    /// Whether a sender waits, or a session is about to end.
+    /// The last receive or peek for which this sender may be queried, if others need its session.
+    pub(crate) fn limit(&self, peer: PeerId) -> Option<Number> {
+        self.limit.filter(|_| self.has_turn(peer))
+    }
+
+    /// Whether a sender waits, or a session is wanted back, or is about to end.
     pub(crate) fn has_work(&self) -> bool {
-        self.has_askers() || !self.shown.is_empty()
+        self.has_askers() || !self.shown.is_empty() || self.limit.is_some()
     }
 
     /// Whether a sender waits for a session.
@@ -246,8 +258,10 @@ impl Sessions {
         }
     }
 
-    /// A session is free again. All that its sender has shown was compared with `latest`, the last receive or peek.
+    /// A session is free again. All that its sender has shown was compared with `latest`, the last receive or peek, or
+    /// with the last before the [limit](Self::limit).
     pub(crate) fn end(&mut self, from: PeerId, latest: Number) {
+        let latest = self.limit(from).unwrap_or(latest);
         self.peers.of(from).end(latest);
         self.take_back(from);
     }
@@ -255,7 +269,7 @@ impl Sessions {
     fn take_back(&mut self, from: PeerId) {
         self.shown.retain(|&peer| peer != from);
         match self.last == Some(from) {
-            true => self.last = None,
+            true => (self.last, self.limit) = (None, None),
             false => {
                 self.holders.retain(|&(holder, _)| holder != from);
                 self.free += 1;
@@ -271,6 +285,9 @@ impl Sessions {
 
     /// A session is wanted back.
     pub(crate) fn begin_leaving(&mut self, from: PeerId, latest: Number) {
+        if self.has_turn(from) {
+            self.limit.get_or_insert(latest);
+        }
         self.peers.of(from).begin_leaving(latest);
     }
 
@@ -296,7 +313,7 @@ impl Sessions {
         if self.free > 0
             && let Some(last) = self.last.filter(|&last| self.standing(last) == Standing::Inside)
         {
-            (self.last, self.free) = (None, self.free - 1);
+            (self.last, self.limit, self.free) = (None, None, self.free - 1);
             self.holders.push_back((last, u32::MAX));
             return Turn::Widen(last);
         }
@@ -310,7 +327,7 @@ impl Sessions {
         }
         match self.first_in_need(latest).filter(|_| self.last.is_none()).and_then(|place| self.askers.remove(place)) {
             Some(to) => {
-                self.last = Some(to);
+                (self.last, self.limit) = (Some(to), None);
                 self.peers.of(to).standing = Standing::Inside;
                 Turn::Grant { to, has_window: false }
             }
@@ -324,8 +341,11 @@ impl Sessions {
     pub(crate) fn candidates(&mut self, latest: Number, has_peeks: bool, most: usize) -> Vec<(PeerId, bool)> {
         let mut found = Vec::new();
         if let Some(last) = self.last
-            && (self.first_in_need(latest).is_some() || has_peeks && self.needs_turn(last, latest))
+            && (self.limit.is_some()
+                || self.first_in_need(latest).is_some()
+                || has_peeks && self.needs_turn(last, latest))
         {
+            self.limit.get_or_insert(latest);
             found.push((last, false));
         }
         if self.has_askers() {

@@ -285,13 +285,18 @@ impl Windows {
     }
 
     /// The same of sends that were not shown: they have been compared with none (S6).
-    pub(crate) fn drop_unseen(&mut self, from: PeerId, sends: u32) {
+    pub(crate) fn drop_unseen(&mut self, from: PeerId, sends: u32) -> Result<(), Malformed> {
         let (dropped, begins) = self.of(from).begin_dropping();
+        // The answer could be a send that an earlier receive accepts, which is to get one before it.
+        if dropped.open.is_some() {
+            return Err(Malformed);
+        }
         dropped.count += u64::from(sends);
-        (dropped.asked, dropped.is_void) = (Number::default(), dropped.open.is_some());
+        dropped.asked = Number::default();
         if begins {
             self.begin_pressure(from, None);
         }
+        Ok(())
     }
 
     #[cold]
@@ -338,12 +343,14 @@ impl Windows {
         if self.of(from).freed >= self.of(from).quarter() {
             update.room = self.return_room(from, is_returning);
         }
-        let Some(Dropped { count: 1.., asked, open: None, .. }) = self.of(from).dropped.as_deref() else {
+        let Some(Dropped { count: 1.., asked, open: None }) = self.of(from).dropped.as_deref() else {
             return update;
         };
         let (source, asked) = (Target::Peer(from), *asked);
         let needs = [first_from(source, asked), self.inquiries.first_from(source, asked)];
-        let Some((number, queue, pattern)) = needs.into_iter().flatten().min_by_key(|(number, ..)| *number) else {
+        let limit = self.sessions.as_ref().and_then(|sessions| sessions.limit(from));
+        let needs = needs.into_iter().flatten().filter(|(number, ..)| limit.is_none_or(|limit| *number <= limit));
+        let Some((number, queue, pattern)) = needs.min_by_key(|(number, ..)| *number) else {
             return update;
         };
         if update.room.is_none() {
@@ -395,21 +402,18 @@ impl Windows {
         self.with_dropped.len()
     }
 
-    /// A sender offers something. `is_asked`: our query, if one is open, has left. `None`: it is to be made again.
-    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Option<Answered>, Malformed> {
+    /// A sender offers something. `is_asked`: our query, if one is open, has left.
+    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Answered, Malformed> {
         let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
         let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
-        let answered = Answered { number, until: number.max(dropped.asked) };
-        Ok((!std::mem::take(&mut dropped.is_void)).then_some(answered))
+        Ok(Answered { number, until: number.max(dropped.asked) })
     }
 
     /// A sender has no match for our query.
     pub(crate) fn take_no_match(&mut self, from: PeerId, is_asked: bool) -> Result<(), Malformed> {
         let dropped = self.of(from).dropped.as_mut().ok_or(Malformed)?;
         let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
-        if !std::mem::take(&mut dropped.is_void) {
-            self.close_query(from, number);
-        }
+        self.close_query(from, number);
         self.end_account(from);
         Ok(())
     }

@@ -16,8 +16,9 @@
 //! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most `ControlSize::bounced`
 //!   of a peer;
 //!   beyond, dropped.
-//! - a batch of deferral notices: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why that is bounded: a
-//!   batch has at most `ControlSize::batch`; one that comes before `Acknowledged` has left is dropped.
+//! - a batch of deferral notices, or their number: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why
+//!   that is bounded: a batch has at most `ControlSize::batch`; one that comes before `Acknowledged` has left is
+//!   dropped.
 //! - a query: one answer, whose payload travels only if nothing else waits. Why that is bounded: a query that comes
 //!   before the answer has left is dropped.
 //! - an offer, `NoMatch`: a note or two (`Finished`, `ClearToSend`, `Decline`, `Accept`). Why that is bounded: it is

@@ -4,6 +4,7 @@
 use super::Endpoint;
 use crate::counter::Counter;
 use crate::deferral::Turn;
+use crate::envelope::Number;
 use crate::link::Link;
 use crate::malformed::Handled;
 use crate::wire::{Asking, End, Granted, NEEDS_MOST};
@@ -11,6 +12,9 @@ use tidegate_flow::PeerId;
 
 /// Holders of sessions that one call of progress looks at, however many there are.
 const LOOKS_MOST: usize = 16;
+
+/// Receives of a sender that are counted one by one.
+const NEEDS_COUNTED: usize = 64;
 
 impl<L: Link> Endpoint<L> {
     /// A sender asks for a session, or has shown everything before we have its own back. What follows for others is
@@ -24,15 +28,22 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// The number of receives and peeks for which a sender may have to be queried: all that there are.
-    fn needs(&self) -> u32 {
-        let needs = self.inbound.matching().posted_in_all() + self.inbound.windows().inquiries.len();
-        needs.min(NEEDS_MOST as usize) as u32
+    /// The number of receives and peeks for which a sender may have to be queried; where there are very many, of all
+    /// senders together.
+    fn needs(&mut self, sender: PeerId) -> u32 {
+        let (peeks, mut after) = (self.inbound.windows().inquiries.len(), Number::default());
+        for found in 0..NEEDS_COUNTED {
+            match self.inbound.first_from(sender, after) {
+                Some(number) => after = number,
+                None => return (found + peeks) as u32,
+            }
+        }
+        (self.inbound.matching().posted_in_all() + peeks).min(NEEDS_MOST as usize) as u32
     }
 
     fn tell_granted(&mut self, to: PeerId, room: u32) {
         let (told, has_window) = (self.port.limits.told_in_session(), !self.inbound.has_turn(to));
-        let needs = self.needs();
+        let needs = self.needs(to);
         self.port.tell(to, Granted { told, room, has_window, needs });
     }
 
@@ -44,6 +55,13 @@ impl<L: Link> Endpoint<L> {
             && self.inbound.keeps_nothing_of(peer)
             && !self.rma.requests().is_read_by(peer)
             && self.pulls.under_way().of_peer(peer).is_empty()
+    }
+
+    /// Whether a sender has heard all that we have said, and no query to it is open. It may show sends all the time
+    /// that are matched, but those that it had when its session is wanted back come to an end.
+    fn has_nothing_open(&self, peer: PeerId) -> bool {
+        let notes = self.port.egress.inspect_backlog(peer).map_or(0, |backlog| backlog.notes());
+        notes == 0 && self.inbound.windows().keeps_nothing_of(peer) && !self.rma.requests().is_read_by(peer)
     }
 
     fn end_session(&mut self, from: PeerId) {
@@ -93,14 +111,18 @@ impl<L: Link> Endpoint<L> {
         let has_peeks = !self.inbound.windows().inquiries.is_empty();
         let Ok(sessions) = self.inbound.sessions() else { return moved };
         for (peer, has_window) in sessions.candidates(latest, has_peeks, LOOKS_MOST) {
-            if !self.keeps_nothing_of(peer) {
+            let keeps_nothing = self.keeps_nothing_of(peer);
+            if !keeps_nothing && (has_window || !self.has_nothing_open(peer)) {
                 continue;
             }
             if self.port.presence.lost(peer).is_some() {
-                self.end_session(peer);
-                moved = true;
+                if keeps_nothing {
+                    self.end_session(peer);
+                    moved = true;
+                }
             } else if self.inbound.begin_leaving(peer, has_window) {
-                self.port.tell(peer, End::Soon { needs: self.needs() });
+                let needs = self.needs(peer);
+                self.port.tell(peer, End::Soon { needs });
                 moved = true;
             }
         }

@@ -64,8 +64,8 @@ impl<L: Link> Inbound<L> {
         if !is_acknowledged || count.sends == 0 || self.windows.sessions().is_none() {
             return Err(Malformed);
         }
+        self.windows.drop_unseen(from, count.sends)?;
         port.count(Counter::EnvelopesDropped, count.sends.into());
-        self.windows.drop_unseen(from, count.sends);
         port.tell(from, Acknowledged);
         self.update_window(port, from);
         Ok(())
@@ -96,11 +96,7 @@ impl<L: Link> Inbound<L> {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
-        let Some(answered) = self.windows.take_offer(from, self.has_asked(port, from))? else {
-            port.tell(from, Decline { send });
-            self.update_window(port, from);
-            return Ok(());
-        };
+        let answered = self.windows.take_offer(from, self.has_asked(port, from))?;
         match self.matching.of(queue).accept_until(&envelope, Some(answered.until)) {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);

@@ -2,8 +2,10 @@
 
 use super::Inbound;
 use crate::deferral::Sessions;
+use crate::envelope::Number;
 use crate::link::Link;
 use crate::malformed::Malformed;
+use crate::operation::Target;
 use crate::port::Port;
 use tidegate_flow::PeerId;
 
@@ -16,6 +18,11 @@ impl<L: Link> Inbound<L> {
     /// Whether a sender has no message stored or under way here, and no query to it is open.
     pub(crate) fn keeps_nothing_of(&self, peer: PeerId) -> bool {
         self.windows.keeps_nothing_of(peer) && self.assembly.is_idle(peer)
+    }
+
+    /// The number of the first posted receive beyond another that accepts messages of a sender.
+    pub(crate) fn first_from(&mut self, sender: PeerId, after: Number) -> Option<Number> {
+        Some(self.matching.first_from(Target::Peer(sender), after)?.0)
     }
 
     /// Whether a sender has the last session.

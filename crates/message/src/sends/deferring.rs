@@ -115,7 +115,7 @@ impl<L: Link> Sends<L> {
 
     /// The receiver has matched or dropped all of a batch.
     pub(crate) fn handle_acknowledged(&mut self, port: &mut Port<L>, from: PeerId) -> Handled {
-        if port.egress.waits(from, &[MessageKind::DeferralNotice]) {
+        if port.egress.waits(from, &[MessageKind::DeferralNotice, MessageKind::DeferralCount]) {
             return Err(Malformed);
         }
         if let Some((queue, pattern)) = self.rooms.acknowledge(from)? {

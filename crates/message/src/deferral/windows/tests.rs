@@ -87,7 +87,7 @@ fn a_query_is_made_for_the_first_receive_that_a_dropped_envelope_could_meet_and_
     assert_eq!(update(&mut windows, &counters, Some(4)).query, None, "it is open");
     assert_eq!(windows.until(A), Some(Number(3)), "later receives must not be met out of turn (W6)");
     assert_eq!(windows.take_offer(A, false), Err(Malformed), "the query has not left");
-    assert_eq!(windows.take_offer(A, true), Ok(Some(Answered { number: Number(4), until: Number(4) })));
+    assert_eq!(windows.take_offer(A, true), Ok(Answered { number: Number(4), until: Number(4) }));
     assert_eq!(windows.take_offer(A, true), Err(Malformed), "it was answered");
     assert_eq!((windows.remember(A), windows.remember(A)), (Ok(()), Err(Malformed)));
     assert!(!windows.has_dropped() && windows.until(A).is_none());

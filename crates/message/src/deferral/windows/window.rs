@@ -11,9 +11,6 @@ pub(super) struct Dropped {
     pub(super) asked: Number,
     /// The receive whose query is open.
     pub(super) open: Option<Number>,
-    /// Whether its answer is not taken, since it may be a send that an earlier receive accepts: the sender has told of
-    /// more since, which were compared with none.
-    pub(super) is_void: bool,
 }
 
 /// The window of one sender.
@@ -41,7 +38,7 @@ impl Window {
     /// The account of dropped envelopes, and whether it begins now.
     pub(super) fn begin_dropping(&mut self) -> (&mut Dropped, bool) {
         let begins = self.dropped.is_none();
-        let none = || Box::new(Dropped { count: 0, asked: Number::default(), open: None, is_void: false });
+        let none = || Box::new(Dropped { count: 0, asked: Number::default(), open: None });
         (self.dropped.get_or_insert_with(none), begins)
     }
 }

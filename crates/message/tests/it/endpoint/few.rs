@@ -212,6 +212,70 @@ fn a_turn_takes_no_longer_where_many_sends_wait() {
     assert!(many <= few + few / 2, "{few} steps where 20 wait, {many} where 2,000 do");
 }
 
+/// One who has the turn and never stops sending, with receives that nothing meets, or that are posted again and again.
+#[test]
+fn one_that_floods_holds_up_neither_others_nor_its_own_messages() {
+    // Sends in ten steps, receives that nothing meets, whether they are posted late, and those for the flood.
+    for (rate, others, is_late, again) in
+        [(8, 1, false, 0), (4, 1, true, 0), (1, 100, true, 0), (2, 0, false, 2), (8, 0, true, 3)]
+    {
+        let mut world = Setup { operations: 1 << 20, ..setup(4, 0, 3) }.build();
+        let flood = |world: &mut World| {
+            (0..rate).for_each(|_| _ = world.send(1).to(0).tagged(1).bytes(&pattern(1, 50)).silent().post());
+            world.steps(10);
+        };
+        let post = |world: &mut World| {
+            (0..others).for_each(|tag| _ = world.receive(0).tagged(100 + tag).capacity(100).post());
+            [(1, 2), (2, 3)].map(|(from, tag)| world.receive(0).from(from).tagged(tag).capacity(100).post())
+        };
+        let early = (!is_late).then(|| post(&mut world));
+        (0..50).for_each(|_| flood(&mut world));
+        let receives = early.unwrap_or_else(|| post(&mut world));
+        let mut of_flood: Vec<_> =
+            (0..again).map(|_| world.receive(0).from(1).tagged(1).capacity(100).post()).collect();
+        (0..20).for_each(|_| flood(&mut world));
+        for (from, tag) in [(1, 2), (2, 3)] {
+            world.send(from).to(0).tagged(tag).bytes(&pattern(from, 50)).silent().post();
+        }
+        let mut rounds = 0;
+        while !receives.iter().all(|receive| world.is_done(*receive)) {
+            flood(&mut world);
+            for receive in &mut of_flood {
+                if world.is_done(*receive) {
+                    *receive = world.receive(0).from(1).tagged(1).capacity(100).post();
+                }
+            }
+            rounds += 1;
+            assert!(
+                rounds < 1000,
+                "{rate} sends, {others} receives, late: {is_late}, {again} again: it goes on\n{world}"
+            );
+        }
+        println!("{rate} sends, {others} receives, late: {is_late}, {again} again: {rounds} rounds");
+    }
+}
+
+/// A peek ends though the only sender never stops.
+#[test]
+fn a_peek_ends_beside_one_endless_flood() {
+    for rate in [1, 4, 16] {
+        let mut world = Setup { operations: 1 << 20, ..setup(3, 0, 3) }.build();
+        let flood = |world: &mut World| {
+            (0..rate).for_each(|_| _ = world.send(1).to(0).tagged(1).bytes(&pattern(1, 50)).silent().post());
+            world.steps(10);
+        };
+        (0..100).for_each(|_| flood(&mut world));
+        for _ in 0..5 {
+            let peek = world.receive(0).tagged(2).peek().post();
+            let rounds = (0..100).find(|_| {
+                flood(&mut world);
+                world.is_done(peek)
+            });
+            assert!(rounds.is_some(), "{rate} sends in ten steps: the peek goes on\n{world}");
+        }
+    }
+}
+
 /// Steps until something is so, in tens.
 fn steps_until(world: &mut World, is_so: impl Fn(&World) -> bool) -> usize {
     (1..10_000)

@@ -63,7 +63,7 @@ fn sends_that_are_counted() {
     let sender = [send(2, 1, 0), send(2, 2, 0), send(2, 1, 20)];
     few(&SCHEMES[..1], &[&sender, &[], &[receive(0, 2), receive(0, 1), receive(0, 1)]]);
     few(&SCHEMES[..1], &[&sender, &[], &[Look { from: None, tag: Some(2) }, ANY, ANY, ANY]]);
-    // A query may be open when they are: an earlier receive accepts what it asks for, and another one before that.
+    // The first receive accepts what the second one asks for, and another one before that.
     let sender = [send(2, UNTAGGED, 0), send(2, 2, 0), send(2, 1, 0), send(2, 1, 0)];
     let receiver = [ANY, receive(0, 1), receive(0, UNTAGGED), receive(0, 1)];
     few(&SCHEMES[..1], &[&sender, &[], &receiver]);
