@@ -5,7 +5,6 @@ use super::greeting::Greeting;
 use super::network::Network;
 use super::protocol::{Counts, Protocol};
 use super::reads::Chunking;
-use super::stream::CARRIED_MOST;
 use crate::clock;
 use crate::memory::IoBuffer;
 use crate::records::Records;
@@ -235,8 +234,8 @@ impl<N: Network> PeerMemory for FabricLink<N> {
 impl<N: Network> Bounce for FabricLink<N> {}
 
 impl<N: Network> Carry for FabricLink<N> {
-    fn carries_most(&mut self, _: PeerId) -> usize {
-        CARRIED_MOST
+    fn carries_most(&mut self, peer: PeerId) -> usize {
+        self.protocol.carries_most(peer, self.network.longest_batch())
     }
 
     /// It leaves with the packets that follow, or by itself with the next exchange.

@@ -8,7 +8,7 @@
 //! waits here of one peer is no more than that window less what is stored of that peer. A peer that sends more has
 //! broken the protocol.
 
-use super::stream::CARRIED_MOST;
+use super::stream::CARRIED_ALONE_MOST;
 use super::wire::Load;
 use std::collections::VecDeque;
 
@@ -39,7 +39,7 @@ impl Loading {
         let mut message = match self.begun.take() {
             Some((message, lacking)) if lacking == left => message,
             Some(_) => return Err(Wrong),
-            None if left > CARRIED_MOST || self.cost + left + COST_EACH > most => return Err(Wrong),
+            None if left > CARRIED_ALONE_MOST || self.cost + left + COST_EACH > most => return Err(Wrong),
             None => {
                 self.cost += left + COST_EACH;
                 Vec::with_capacity(left)
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(loading.add(load(10, 20), &[0; 10], most), Ok(()));
         assert_eq!(loading.add(load(10, 11), &[0; 10], most), Err(Wrong), "it lacked 20 bytes");
         let mut loading = Loading::default();
-        assert_eq!(loading.add(load(1, CARRIED_MOST as u32), &[0], usize::MAX), Err(Wrong), "it is too long");
+        assert_eq!(loading.add(load(1, CARRIED_ALONE_MOST as u32), &[0], usize::MAX), Err(Wrong), "it is too long");
         assert_eq!(loading.add(load(u32::MAX, u32::MAX), &[0], usize::MAX), Err(Wrong));
     }
 }

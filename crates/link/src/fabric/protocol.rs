@@ -29,14 +29,12 @@ use super::reachability_probe::ReachabilityProbe;
 use super::reads::Reads;
 use super::slots::{Holder, Speculating};
 use super::stream::{Inbox, Outbox, PACKETS_PER_ARRIVAL};
-use super::wire::BESIDE_PART;
 use crate::log::{self, Level};
-use crate::memory::IoBuffer;
 use crate::shm::{LinkError, Told};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues, SlotPool};
-use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, PLACES_AHEAD, WriteError};
+use tidegate_message::{Arrival, Departure, LinkEvent, PLACES_AHEAD, WriteError};
 
 /// Packets that are filled together.
 const PACKETS_AT_ONCE: usize = 16;
@@ -103,7 +101,7 @@ pub struct Protocol {
     /// The peer for which slots of our pool have been kept longest, while others wait for some.
     pub(super) holder: Option<Holder>,
     /// Memory for messages that are carried, beyond what each peer may have.
-    copies: Copies,
+    pub(super) copies: Copies,
     pub(super) notices: Notices,
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
@@ -304,19 +302,6 @@ impl Protocol {
         }
         self.queue(to);
         Ok(places as u32)
-    }
-
-    /// Puts a message into batches of up to this length, beside the packets that are written next, as
-    /// [`Carry::carry`](tidegate_message::Carry::carry) wants it.
-    pub fn carry(&mut self, to: PeerId, message: &IoBuffer, longest_batch: usize) -> bool {
-        let Some(peer) = self.places.get_mut(to.0 as usize).and_then(|at| at.peer.as_deref_mut()) else { return false };
-        let append = |offset, length, batch: &mut Vec<u8>| message.append_to(offset, length, batch);
-        let (length, part_most) = (message.len(), longest_batch - BESIDE_PART);
-        let is_carried = peer.phase == Phase::Open && peer.outbox.carry(length, part_most, &self.copies, append);
-        if is_carried {
-            self.queue(to);
-        }
-        is_carried
     }
 
     /// The length of the next whole message that a peer's batches have brought along.

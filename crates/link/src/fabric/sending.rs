@@ -8,10 +8,12 @@ use super::notices::NO_PLACE;
 use super::peer::{OUTSTANDING_MOST, Peer, Phase, Unacknowledged};
 use super::protocol::Protocol;
 use super::watch::Finding;
-use super::wire::{Header, Kind};
+use super::wire::{BESIDE_PART, Header, Kind};
+use crate::memory::IoBuffer;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
+use tidegate_message::Buffer;
 
 /// Time between two looks who has been quiet.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -94,6 +96,24 @@ fn handle_taken(peer: &mut Peer, item: Item, now: Instant) {
 }
 
 impl Protocol {
+    /// Longest message that is carried to a peer now, in batches of up to this length.
+    pub fn carries_most(&mut self, to: PeerId, longest_batch: usize) -> usize {
+        self.known(to).map_or(0, |peer| peer.outbox.carries_most(longest_batch - BESIDE_PART))
+    }
+
+    /// Puts a message into batches of up to this length, beside the packets that are written next, as
+    /// [`Carry::carry`](tidegate_message::Carry::carry) wants it.
+    pub fn carry(&mut self, to: PeerId, message: &IoBuffer, longest_batch: usize) -> bool {
+        let Some(peer) = self.places.get_mut(to.0 as usize).and_then(|at| at.peer.as_deref_mut()) else { return false };
+        let append = |offset, length, batch: &mut Vec<u8>| message.append_to(offset, length, batch);
+        let (length, part_most) = (message.len(), longest_batch - BESIDE_PART);
+        let is_carried = peer.phase == Phase::Open && peer.outbox.carry(length, part_most, &self.copies, append);
+        if is_carried {
+            self.queue(to);
+        }
+        is_carried
+    }
+
     /// Takes what has come, does what is due, and sends what can be sent: a bounded amount of each. Returns whether
     /// anything has come.
     pub fn exchange(&mut self, network: &mut impl Network, now: Instant) -> bool {

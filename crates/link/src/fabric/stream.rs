@@ -16,7 +16,8 @@
 
 use super::copies::{Copies, Loan};
 use super::wire::{
-    BATCH_BYTES, HEADER_BYTES, LOAD_BYTES, LONGEST_BATCH_BYTES, Load, PACKETS_PER_BATCH, headers, push_packet,
+    BATCH_BYTES, HEADER_BYTES, LOAD_BYTES, LONGEST_BATCH_BYTES, Load, PACKETS_PER_BATCH, PART_MOST, headers,
+    push_packet,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,9 +52,14 @@ pub struct Marks {
     pub is_loaded: bool,
 }
 
-/// Longest message that is carried beside packets: longer ones are announced, and their receivers read them, which
-/// spares copies.
+/// Longest message that is carried beside packets while others are under way: longer ones are announced, and their
+/// receivers read them, which spares copies.
 pub const CARRIED_MOST: usize = 32 << 10;
+
+/// Longest message that is carried while no other is under way to its receiver, over networks that take parts of
+/// [`PART_MOST`]: sockets. Then nothing hides that an announcement and a read take three ways, which cost more there
+/// than copies.
+pub const CARRIED_ALONE_MOST: usize = 64 << 10;
 
 /// What a batch takes beside a part of a carried message: the packet behind it has room, too.
 const LOADED_BESIDE: usize = HEADER_BYTES + LOAD_BYTES + PACKET_BYTES;
@@ -161,6 +167,11 @@ impl Outbox {
         (UNACKNOWLEDGED as usize + 1).saturating_sub(sent.min(UNACKNOWLEDGED as usize) + unsent)
     }
 
+    /// Longest message that is carried now, in parts of up to `part_most` bytes.
+    pub fn carries_most(&self, part_most: usize) -> usize {
+        if self.carried == 0 && part_most >= PART_MOST { CARRIED_ALONE_MOST } else { CARRIED_MOST }
+    }
+
     /// Adds a message of `length` bytes, in parts, and the packets that follow. `append` copies some of them, by offset
     /// and length, to the end of a batch. Returns whether there is room for it.
     pub fn carry(
@@ -170,7 +181,7 @@ impl Outbox {
         copies: &Copies,
         append: impl Fn(usize, usize, &mut Vec<u8>),
     ) -> bool {
-        if length == 0 || length > CARRIED_MOST {
+        if length == 0 || length > self.carries_most(part_most) {
             return false;
         }
         let parts = length.div_ceil(part_most);

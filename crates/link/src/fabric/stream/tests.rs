@@ -138,7 +138,7 @@ fn carry_all(outbox: &mut Outbox, copies: &Copies, length: usize) -> usize {
 
 #[test]
 fn carried_messages_take_no_more_memory_than_is_said_however_long_they_are() {
-    for length in [1, 100, 2100, 9000, PART_MOST - 1, PART_MOST, CARRIED_MOST] {
+    for length in [1, 100, 2100, 9000, PART_MOST - 1, PART_MOST, CARRIED_ALONE_MOST] {
         let mut outbox = Outbox::default();
         for _ in 0..3 {
             let carried = carry_all(&mut outbox, &Copies::of(0), length);
@@ -156,6 +156,22 @@ fn carried_messages_take_no_more_memory_than_is_said_however_long_they_are() {
             }
         }
     }
+}
+
+#[test]
+fn a_message_that_is_alone_under_way_may_be_longer() {
+    let mut outbox = Outbox::default();
+    let carry = |outbox: &mut Outbox, length, part_most| {
+        outbox.carry(length, part_most, &Copies::of(0), |_, length, batch| batch.resize(batch.len() + length, 7))
+    };
+    assert!(!carry(&mut outbox, CARRIED_ALONE_MOST, PART_MOST / 2), "its network is none of sockets");
+    assert!(!carry(&mut outbox, CARRIED_ALONE_MOST + 1, PART_MOST));
+    assert!(carry(&mut outbox, CARRIED_ALONE_MOST, PART_MOST));
+    assert!(!carry(&mut outbox, CARRIED_MOST + 1, PART_MOST), "another is under way");
+    outbox.push(&packet());
+    let sent = send(&mut outbox).len() as u64;
+    assert_eq!(outbox.handle_acknowledgement(sent), Some(true));
+    assert!(carry(&mut outbox, CARRIED_MOST + 1, PART_MOST), "it has come");
 }
 
 /// Their receiver acknowledges them by their bytes, so it may not acknowledge these for a while.
