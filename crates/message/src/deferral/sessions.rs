@@ -16,9 +16,9 @@
 //!   before, that there are more. Its sends wait as they do for a receiver whose window is not known yet. Why: the
 //!   bound.
 //! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
-//!   window not even these. The last one is wanted back as soon as no query of its sender is open, whatever is pulled
-//!   from it: who always has more that receives wait for would keep it. From then on the sender has no room. Why: it
-//!   goes on to others soon.
+//!   window not even these. The last one is wanted back as soon as its sender has been told everything and no query of
+//!   it is open, whatever is pulled from it: who always has more that receives wait for would keep it. From then on the
+//!   sender has no room. Why: it goes on to others soon.
 //! - S3: a sender whose session is wanted back shows every send that it had when that was said, and says so when
 //!   nothing is open: no notice in doubt, no request unanswered. In its turn it says so unasked as soon as it has
 //!   nothing more to send, since its program may be silent from then on. Then it sends nothing more. The receiver
@@ -28,12 +28,14 @@
 //!   dropped: nothing.
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
 //!   been posted with which its sends were not compared, or it has new ones. While others need a turn, the sender that
-//!   has it is queried for receives and peeks only up to the last one when that began, and counts as compared with
-//!   these. Why: a receive posted by then gets its message after at most one turn of each; with nothing new there is
-//!   nothing to do; receives that are posted all the time do not make a turn endless.
+//!   has it is queried for receives only up to the last one when that began, and counts as compared with these; a
+//!   receive that takes several messages gets one. Why: a receive posted by then gets its message after at most one
+//!   turn of each; with nothing new there is nothing to do; receives that are posted all the time do not make a turn
+//!   endless.
 //! - S5: a peek waits until all sends have been compared with it for which a session had been asked when it was posted.
 //!   Why: else it could miss every turn. For later ones it does not wait: senders that always have more would not let
-//!   it end.
+//!   it end. A sender whose turn has just ended has asked only when it has done so again: a peek in between may miss
+//!   its sends, and a later one finds them.
 //! - S6: when its turn begins, and when it is wanted back, a sender whose sends would take more batches to show than
 //!   the receiver has receives and peeks for it tells their number instead. All of them count as dropped, and as
 //!   compared with nothing: the receiver queries it for each receive and peek, from the first (W5). No query is open
@@ -214,6 +216,14 @@ impl Sessions {
     /// The last receive or peek for which this sender may be queried, if others need its session.
     pub(crate) fn limit(&self, peer: PeerId) -> Option<Number> {
         self.limit.filter(|_| self.has_turn(peer))
+    }
+
+    /// A receive of this number has got a message of a sender, and takes more. If others need the session of that, it
+    /// waits for the next turn.
+    pub(crate) fn end_at_multi(&mut self, from: PeerId, number: Number) {
+        if let Some(limit) = self.limit(from) {
+            self.limit = Some(limit.min(Number(number.0 - 1)));
+        }
     }
 
     /// Whether a sender waits, or a session is wanted back, or is about to end.

@@ -347,10 +347,10 @@ impl Windows {
             return update;
         };
         let (source, asked) = (Target::Peer(from), *asked);
-        let needs = [first_from(source, asked), self.inquiries.first_from(source, asked)];
         let limit = self.sessions.as_ref().and_then(|sessions| sessions.limit(from));
-        let needs = needs.into_iter().flatten().filter(|(number, ..)| limit.is_none_or(|limit| *number <= limit));
-        let Some((number, queue, pattern)) = needs.min_by_key(|(number, ..)| *number) else {
+        let receive = first_from(source, asked).filter(|(number, ..)| limit.is_none_or(|limit| *number <= limit));
+        let needs = [receive, self.inquiries.first_from(source, asked)];
+        let Some((number, queue, pattern)) = needs.into_iter().flatten().min_by_key(|(number, ..)| *number) else {
             return update;
         };
         if update.room.is_none() {

@@ -113,8 +113,20 @@ impl<L: Link> Inbound<L> {
                 self.offer_to_inquiry(port, answered.number, RemoteSend::of_deferred(from, send), envelope, queue)?;
             }
         }
+        self.end_at_multi(from, answered.number);
         self.update_window(port, from);
         Ok(())
+    }
+
+    /// A query of this number is answered. If its receive is still posted, it is one for several messages.
+    fn end_at_multi(&mut self, from: PeerId, number: Number) {
+        let Some(limited) = self.windows.sessions_mut().filter(|sessions| sessions.limit(from).is_some()) else {
+            return;
+        };
+        let next = self.matching.first_from(Target::Peer(from), Number(number.0 - 1));
+        if next.is_some_and(|(next, ..)| next == number) {
+            limited.end_at_multi(from, number);
+        }
     }
 
     /// Whether the query that is open, if one is, has left: then it may be answered.

@@ -255,6 +255,44 @@ fn one_that_floods_holds_up_neither_others_nor_its_own_messages() {
     }
 }
 
+/// Receives for several messages, which a flood fills or, with messages without bytes, never does.
+#[test]
+fn a_flood_into_receives_for_several_messages_holds_up_no_other() {
+    for (size, rate) in [(0, 4), (0, 8), (8, 8), (50, 4)] {
+        let mut world = Setup { operations: 1 << 20, ..setup(4, 0, 3) }.build();
+        let mut sent = 0;
+        let mut flood = |world: &mut World| {
+            for _ in 0..rate {
+                world.send(1).to(0).bytes(&pattern(1, size)).data(sent).silent().post();
+                sent += 1;
+            }
+            world.steps(10);
+        };
+        let multi = |world: &mut World| world.receive(0).capacity(4000).multi(100).post();
+        let mut receives = [multi(&mut world), multi(&mut world)];
+        (0..50).for_each(|_| flood(&mut world));
+        let victim = world.receive(0).from(2).tagged(3).capacity(100).post();
+        world.send(2).to(0).tagged(3).bytes(&pattern(2, 50)).silent().post();
+        let mut rounds = 0;
+        while !world.is_done(victim) {
+            flood(&mut world);
+            for receive in &mut receives {
+                if world.all(*receive).iter().any(|done| done.completion.released) {
+                    *receive = multi(&mut world);
+                }
+            }
+            rounds += 1;
+            assert!(rounds < 1000, "{rate} sends of {size} bytes: the other waits\n{world}");
+        }
+        println!("{rate} sends of {size} bytes in ten steps: {rounds} rounds");
+        if size == 0 {
+            world.settle();
+            let data = world.all(receives[0]).iter().filter_map(|done| done.completion.data);
+            assert!(data.eq(0..sent), "all come in the end, in order");
+        }
+    }
+}
+
 /// A peek ends though the only sender never stops.
 #[test]
 fn a_peek_ends_beside_one_endless_flood() {
