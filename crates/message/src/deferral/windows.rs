@@ -348,11 +348,14 @@ impl Windows {
         };
         let (source, asked) = (Target::Peer(from), *asked);
         let limit = self.sessions.as_ref().and_then(|sessions| sessions.limit(from));
-        let receive = first_from(source, asked).filter(|(number, ..)| limit.is_none_or(|limit| *number <= limit));
-        let needs = [receive, self.inquiries.first_from(source, asked)];
+        let needs = [first_from(source, asked), self.inquiries.first_from(source, asked)];
         let Some((number, queue, pattern)) = needs.into_iter().flatten().min_by_key(|(number, ..)| *number) else {
             return update;
         };
+        // None is passed over: who has been queried for a later one counts as compared with all before it.
+        if limit.is_some_and(|limit| number > limit && !self.inquiries.contains(number)) {
+            return update;
+        }
         if update.room.is_none() {
             update.room = self.return_room(from, is_returning);
         }
