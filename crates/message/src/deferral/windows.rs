@@ -95,8 +95,7 @@ pub(crate) struct Windows {
     wanted: usize,
     /// A quarter of the spare ones at first: as long as twice that is left, a sender may keep this beyond its base.
     share: u32,
-    /// Of each [record](crate::presence) of a departed peer, the bytes that its messages take, which belong to no
-    /// window.
+    /// Of each [record](crate::presence) of a departed peer, the bytes that its messages take: they are of no window.
     records: BTreeMap<PeerId, u32>,
     /// Bytes that copied messages to ourselves take.
     own_stored: u32,
@@ -174,8 +173,7 @@ impl Windows {
         }
     }
 
-    /// Whether a message that has come from `from` and costs so much is within its window. `returning`: bytes that are
-    /// on their way back to it.
+    /// Whether a message of `from` that costs so much is within its window. `returning`: bytes on their way back to it.
     #[inline]
     pub(crate) fn check(&mut self, from: PeerId, cost: u32, returning: u32) -> Result<(), Malformed> {
         self.admit(from, cost, returning).map(|_| ())
@@ -244,8 +242,8 @@ impl Windows {
         true
     }
 
-    /// Takes back what a sender was given beyond the base, as it becomes free; but for its share, while there is plenty
-    /// for others. Returns whether the window has shrunk.
+    /// Takes back what a sender was given beyond the base, as it becomes free; with plenty, all but its share.
+    /// Returns whether the window has shrunk.
     pub(crate) fn shrink(&mut self, from: PeerId) -> bool {
         let is_plenty = self.sessions.is_none() && self.wanted == 0 && self.spare >= 2 * self.share as usize;
         let more = if is_plenty { self.share } else { 0 };
@@ -271,8 +269,7 @@ impl Windows {
         self.of_peers.get(from)?.dropped.as_ref().filter(|it| it.count > 0).map(|it| it.asked)
     }
 
-    /// Nobody waits for a deferred send: it stays with its sender, and its envelope is dropped. `latest`: the last
-    /// receive or peek.
+    /// A deferred send stays with its sender, and its envelope is dropped. `latest`: the last receive or peek.
     pub(crate) fn drop_envelope(&mut self, from: PeerId, tag: Option<u64>, latest: Number) {
         let (dropped, begins) = self.of(from).begin_dropping();
         if dropped.count == 0 {
