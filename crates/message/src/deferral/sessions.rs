@@ -34,8 +34,9 @@
 //!   endless.
 //! - S5: a peek waits until all sends have been compared with it for which a session had been asked when it was posted.
 //!   Why: else it could miss every turn. For later ones it does not wait: senders that always have more would not let
-//!   it end. A sender whose turn has just ended has asked only when it has done so again: a peek in between may miss
-//!   its sends, and a later one finds them.
+//!   it end. Behind a receive that waits for a sender's next turn (S4) it is not queried in this one: that receive
+//!   would count as compared. A sender whose turn has just ended has asked only when it has done so again: a peek in
+//!   between may miss its sends, and a later one finds them.
 //! - S6: when its turn begins, and when it is wanted back, a sender whose sends would take more batches to show than
 //!   the receiver has receives and peeks for it tells their number instead. All of them count as dropped, and as
 //!   compared with nothing: the receiver queries it for each receive and peek, from the first (W5). No query is open
