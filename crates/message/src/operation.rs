@@ -22,7 +22,8 @@ pub struct EndpointConfig {
     pub receive_memory: usize,
     /// How long injected messages that cannot leave yet are [refused](TryAgain), before they are copied and wait here.
     pub patience: Duration,
-    /// Packets handled per progress call at most.
+    /// Packets handled per progress call at most; also the steps of a sender's turn, while others need one (see
+    /// `deferral::sessions`).
     pub packets_per_progress: usize,
     /// Bytes of bulk transfer per progress call, about.
     pub bulk_bytes_per_progress: usize,

@@ -16,22 +16,22 @@
 //!   before, that there are more. Its sends wait as they do for a receiver whose window is not known yet. Why: the
 //!   bound.
 //! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
-//!   window not even these. The last one is wanted back as soon as its sender has been told everything and no query of
-//!   it is open, whatever is pulled from it: who always has more that receives wait for would keep it. From then on the
-//!   sender has no room. Why: it goes on to others soon.
+//!   window not even these. The last one is wanted back as soon as no query of it is open, whatever is pulled from its
+//!   sender: who always has more that receives wait for would keep it. From then on the sender has no room. Why: it
+//!   goes on to others soon.
 //! - S3: a sender whose session is wanted back shows every send that it had when that was said, and says so when
 //!   nothing is open: no notice in doubt, no request unanswered. In its turn it says so unasked as soon as it has
 //!   nothing more to send, since its program may be silent from then on. Then it sends nothing more. The receiver
-//!   queries it for receives that were posted meanwhile (W5), and ends the session when it keeps nothing. All that was
-//!   sent before has come by then; if any of that is stored, the session goes on instead. After its end the sender has
-//!   shown nothing. Why: nothing is lost, a turn compares all sends with all receives, and both sides agree on what is
-//!   dropped: nothing.
+//!   queries it for receives that were posted meanwhile (W5), and ends the session when it keeps nothing and no receive
+//!   has just got a message of it. All that was sent before has come by then; if any of that is stored, the session
+//!   goes on instead. After its end the sender has shown nothing. Why: nothing is lost, a turn compares all sends with
+//!   all receives, and both sides agree on what is dropped: nothing.
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
-//!   been posted with which its sends were not compared, or it has new ones. While others need a turn, the sender that
-//!   has it is queried for receives only up to the last one when that began, and counts as compared with these; a
-//!   receive that takes several messages gets one. Why: a receive posted by then gets its message after at most one
-//!   turn of each; with nothing new there is nothing to do; receives that are posted all the time do not make a turn
-//!   endless.
+//!   been posted with which its sends were not compared, or it has new ones. While others need a turn, it has a number
+//!   of steps; then its sender is queried only for the receives that are posted by then, and counts as compared with
+//!   these; a receive that takes several messages gets one more. Why: a receive gets its message after at most one turn
+//!   of each; with nothing new there is nothing to do; receives that are posted all the time do not make a turn
+//!   endless. Why not one step: a program that receives one message after the other would wait for a turn for each.
 //! - S5: a peek waits until all sends have been compared with it for which a session had been asked when it was posted.
 //!   Why: else it could miss every turn. For later ones it does not wait: senders that always have more would not let
 //!   it end. Behind a receive that waits for a sender's next turn (S4) it is not queried in this one: that receive
@@ -131,6 +131,17 @@ pub(crate) enum Turn {
     Nothing,
 }
 
+/// Others need the session that is given in turns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    /// Steps of the turn since: messages that receives have got, batches, answers without a message.
+    steps: u32,
+    /// Whether a receive has got a message since the last look.
+    has_passed: bool,
+    /// Its sender is compared with receives and peeks up to this one only.
+    limit: Option<Number>,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -142,8 +153,10 @@ pub(crate) struct Sessions {
     holders: VecDeque<(PeerId, u32)>,
     /// The sender that has the one without.
     last: Option<PeerId>,
-    /// While others need that one, its sender is compared with receives and peeks up to this one only.
-    limit: Option<Number>,
+    /// Whether others need that one.
+    wanted: Option<Wanted>,
+    /// Steps of a turn, while others need one.
+    steps_most: u32,
     /// Senders that have asked, in order.
     askers: VecDeque<PeerId>,
     /// Senders that have shown everything, and whose sessions are about to end.
@@ -161,14 +174,16 @@ impl Sessions {
         Peers::<Peer>::bytes_most(peers) + 2 * peers as usize * size_of::<PeerId>()
     }
 
-    /// Sessions, the last one included, for a number of peers.
-    pub(crate) fn new(peers: u32, sessions: u32) -> Self {
+    /// Sessions, the last one included, for a number of peers. `steps_most`: of a turn, while others need
+    /// one.
+    pub(crate) fn new(peers: u32, sessions: u32, steps_most: u32) -> Self {
         Sessions {
             peers: Peers::new(peers, ()),
             free: sessions - 1,
             holders: VecDeque::new(),
             last: None,
-            limit: None,
+            wanted: None,
+            steps_most,
             askers: VecDeque::new(),
             shown: Vec::new(),
             idle_until: None,
@@ -216,20 +231,36 @@ impl Sessions {
 
     /// The last receive or peek for which this sender may be queried, if others need its session.
     pub(crate) fn limit(&self, peer: PeerId) -> Option<Number> {
-        self.limit.filter(|_| self.has_turn(peer))
+        self.wanted.filter(|_| self.has_turn(peer))?.limit
+    }
+
+    /// A sender has shown deferred sends, or answered a query. `passed`: how many messages receives have got by that.
+    /// `latest`: the last receive or peek.
+    pub(crate) fn step(&mut self, from: PeerId, passed: u32, latest: Number) {
+        if self.last == Some(from)
+            && let Some(wanted) = &mut self.wanted
+        {
+            wanted.steps += passed.max(1);
+            wanted.has_passed |= passed > 0;
+            if wanted.steps >= self.steps_most {
+                wanted.limit.get_or_insert(latest);
+            }
+        }
     }
 
     /// A receive of this number has got a message of a sender, and takes more. If others need the session of that, it
     /// waits for the next turn.
     pub(crate) fn end_at_multi(&mut self, from: PeerId, number: Number) {
-        if let Some(limit) = self.limit(from) {
-            self.limit = Some(limit.min(Number(number.0 - 1)));
+        if let Some(limit) = self.limit(from)
+            && let Some(wanted) = &mut self.wanted
+        {
+            wanted.limit = Some(limit.min(Number(number.0 - 1)));
         }
     }
 
     /// Whether a sender waits, or a session is wanted back, or is about to end.
     pub(crate) fn has_work(&self) -> bool {
-        self.has_askers() || !self.shown.is_empty() || self.limit.is_some()
+        self.has_askers() || !self.shown.is_empty() || self.wanted.is_some()
     }
 
     /// Whether a sender waits for a session.
@@ -280,7 +311,7 @@ impl Sessions {
     fn take_back(&mut self, from: PeerId) {
         self.shown.retain(|&peer| peer != from);
         match self.last == Some(from) {
-            true => (self.last, self.limit) = (None, None),
+            true => (self.last, self.wanted) = (None, None),
             false => {
                 self.holders.retain(|&(holder, _)| holder != from);
                 self.free += 1;
@@ -296,9 +327,6 @@ impl Sessions {
 
     /// A session is wanted back.
     pub(crate) fn begin_leaving(&mut self, from: PeerId, latest: Number) {
-        if self.has_turn(from) {
-            self.limit.get_or_insert(latest);
-        }
         self.peers.of(from).begin_leaving(latest);
     }
 
@@ -324,7 +352,7 @@ impl Sessions {
         if self.free > 0
             && let Some(last) = self.last.filter(|&last| self.standing(last) == Standing::Inside)
         {
-            (self.last, self.limit, self.free) = (None, None, self.free - 1);
+            (self.last, self.wanted, self.free) = (None, None, self.free - 1);
             self.holders.push_back((last, u32::MAX));
             return Turn::Widen(last);
         }
@@ -338,7 +366,7 @@ impl Sessions {
         }
         match self.first_in_need(latest).filter(|_| self.last.is_none()).and_then(|place| self.askers.remove(place)) {
             Some(to) => {
-                (self.last, self.limit) = (Some(to), None);
+                (self.last, self.wanted) = (Some(to), None);
                 self.peers.of(to).standing = Standing::Inside;
                 Turn::Grant { to, has_window: false }
             }
@@ -352,11 +380,11 @@ impl Sessions {
     pub(crate) fn candidates(&mut self, latest: Number, has_peeks: bool, most: usize) -> Vec<(PeerId, bool)> {
         let mut found = Vec::new();
         if let Some(last) = self.last
-            && (self.limit.is_some()
+            && (self.wanted.is_some()
                 || self.first_in_need(latest).is_some()
                 || has_peeks && self.needs_turn(last, latest))
         {
-            self.limit.get_or_insert(latest);
+            self.wanted.get_or_insert_default();
             found.push((last, false));
         }
         if self.has_askers() {
@@ -365,6 +393,13 @@ impl Sessions {
         }
         found.retain(|&(peer, _)| self.standing(peer) == Standing::Inside);
         found
+    }
+
+    /// Whether a receive has got a message of a sender in its turn since the last call. Its program may post the next
+    /// one at once.
+    pub(crate) fn has_just_passed(&mut self, from: PeerId) -> bool {
+        let wanted = self.wanted.as_mut().filter(|_| self.last == Some(from));
+        wanted.is_some_and(|wanted| std::mem::take(&mut wanted.has_passed) && wanted.limit.is_none())
     }
 
     /// Notes what is free of a holder's window. Returns whether that is as at the last look.

@@ -71,11 +71,11 @@ pub(crate) struct Lent {
     /// The bytes of a newcomer's window, and how many peers are no newcomers: the first.
     pub(crate) newcomers: u32,
     pub(crate) planned: u32,
-    /// How many senders have one at a time; `None`: all of them.
+    /// How many senders have one at a time (`None`: all of them), and the steps of a turn (S4).
     pub(crate) sessions: Option<u32>,
-    /// The least by which a window grows: an envelope.
+    pub(crate) turn_steps: u32,
+    /// The least by which a window grows: an envelope; and bytes of receive memory that belong to no window.
     pub(crate) growth_least: usize,
-    /// Bytes of receive memory that belong to no window.
     pub(crate) spare: usize,
 }
 
@@ -119,14 +119,14 @@ impl Windows {
 
     /// Equal windows for the peers, or for those of them that have a session.
     pub(crate) fn new(peers: u32, lent: Lent) -> Self {
-        let Lent { limits, newcomers, planned, sessions, growth_least, spare } = lent;
+        let Lent { limits, newcomers, planned, sessions, turn_steps, growth_least, spare } = lent;
         let bases = match sessions {
             Some(_) => Bases::default(),
             None => Bases { planned, of_planned: limits.window, of_newcomers: newcomers },
         };
         Windows {
             of_peers: Peers::new(peers, bases),
-            sessions: sessions.map(|sessions| Box::new(Sessions::new(peers, sessions))),
+            sessions: sessions.map(|sessions| Box::new(Sessions::new(peers, sessions, turn_steps))),
             limits,
             growth_least,
             spare,

@@ -134,7 +134,8 @@ impl<L: Link> Endpoint<L> {
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         counters.add(Counter::Sessions, sessions.unwrap_or(0).into());
         let growth_least = Self::ENVELOPE_BYTES;
-        let lent = Lent { limits, newcomers: newcomers.window, planned, sessions, growth_least, spare };
+        let turn_steps = config.packets_per_progress as u32;
+        let lent = Lent { limits, newcomers: newcomers.window, planned, sessions, turn_steps, growth_least, spare };
         let windows = Windows::new(peers, lent);
         let bounce_buffers = link.bounce_buffers();
         let egress = Egress::new(flow, &config.flow);

@@ -57,11 +57,14 @@ impl<L: Link> Endpoint<L> {
             && self.pulls.under_way().of_peer(peer).is_empty()
     }
 
-    /// Whether a sender has heard all that we have said, and no query to it is open. It may show sends all the time
-    /// that are matched, but those that it had when its session is wanted back come to an end.
-    fn has_nothing_open(&self, peer: PeerId) -> bool {
-        let notes = self.port.egress.inspect_backlog(peer).map_or(0, |backlog| backlog.notes());
-        notes == 0 && self.inbound.windows().keeps_nothing_of(peer) && !self.rma.requests().is_read_by(peer)
+    /// Whether a session may be wanted back. A turn as soon as no query to its sender is open: it may show sends all
+    /// the time that are matched, and there may always be something to tell it, but the sends that it had when its
+    /// session is wanted back come to an end.
+    fn may_be_wanted_back(&mut self, peer: PeerId, has_window: bool) -> bool {
+        match has_window {
+            true => self.keeps_nothing_of(peer) && self.inbound.is_quiet(peer),
+            false => self.inbound.windows().keeps_nothing_of(peer) && !self.rma.requests().is_read_by(peer),
+        }
     }
 
     fn end_session(&mut self, from: PeerId) {
@@ -82,8 +85,10 @@ impl<L: Link> Endpoint<L> {
                 self.inbound.update_window(&mut self.port, peer);
                 moved = true;
             } else if self.keeps_nothing_of(peer) {
-                self.end_session(peer);
-                self.port.tell(peer, End::Now);
+                if !self.inbound.has_just_passed(peer) {
+                    self.end_session(peer);
+                    self.port.tell(peer, End::Now);
+                }
                 moved = true;
             }
         }
@@ -111,16 +116,13 @@ impl<L: Link> Endpoint<L> {
         let has_peeks = !self.inbound.windows().inquiries.is_empty();
         let Ok(sessions) = self.inbound.sessions() else { return moved };
         for (peer, has_window) in sessions.candidates(latest, has_peeks, LOOKS_MOST) {
-            let keeps_nothing = self.keeps_nothing_of(peer);
-            if !keeps_nothing && (has_window || !self.has_nothing_open(peer)) {
-                continue;
-            }
             if self.port.presence.lost(peer).is_some() {
-                if keeps_nothing {
+                if self.keeps_nothing_of(peer) {
                     self.end_session(peer);
                     moved = true;
                 }
-            } else if self.inbound.begin_leaving(peer, has_window) {
+            } else if self.may_be_wanted_back(peer, has_window) {
+                self.inbound.begin_leaving(peer);
                 let needs = self.needs(peer);
                 self.port.tell(peer, End::Soon { needs });
                 moved = true;

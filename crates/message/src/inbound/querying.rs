@@ -35,13 +35,17 @@ impl<L: Link> Inbound<L> {
         if !is_acknowledged || !(1..=most).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
+        let mut passed = 0;
         for entry in body.chunks_exact(Entry::BYTES) {
             let Entry { send, queue, length, tag, data } = Entry::parse(entry).ok_or(Malformed)?;
             let length = usize::try_from(length).map_err(|_| Malformed)?;
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
             let until = self.windows.until(from);
             match self.matching.of(queue).accept_until(&envelope, until) {
-                Some(active) => self.pull_deferred(port, pulls, from, send, Matched { active, envelope, queue }),
+                Some(active) => {
+                    self.pull_deferred(port, pulls, from, send, Matched { active, envelope, queue });
+                    passed += 1;
+                }
                 None => {
                     port.count(Counter::EnvelopesDropped, 1);
                     let tag = (queue == Queue::Tagged).then_some(tag);
@@ -50,6 +54,7 @@ impl<L: Link> Inbound<L> {
                 }
             }
         }
+        self.step(from, passed);
         port.tell(from, Acknowledged);
         if self.windows.grow(from) {
             self.tell_link(port, from);
@@ -97,7 +102,9 @@ impl<L: Link> Inbound<L> {
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
         let answered = self.windows.take_offer(from, self.has_asked(port, from))?;
-        match self.matching.of(queue).accept_until(&envelope, Some(answered.until)) {
+        let accepted = self.matching.of(queue).accept_until(&envelope, Some(answered.until));
+        self.step(from, accepted.is_some().into());
+        match accepted {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);
                 self.complete_receive(port, Matched { active, envelope, queue });
@@ -175,6 +182,7 @@ impl<L: Link> Inbound<L> {
     /// A sender has no match for our query.
     pub(crate) fn handle_no_match(&mut self, port: &mut Port<L>, from: PeerId) -> Handled {
         self.windows.take_no_match(from, self.has_asked(port, from))?;
+        self.step(from, 0);
         self.update_window(port, from);
         Ok(())
     }

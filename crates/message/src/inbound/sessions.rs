@@ -30,13 +30,28 @@ impl<L: Link> Inbound<L> {
         self.windows.sessions().is_some_and(|sessions| sessions.has_turn(peer))
     }
 
-    /// Whether a session may be wanted back; then it is. `has_window`: it has one.
-    pub(crate) fn begin_leaving(&mut self, peer: PeerId, has_window: bool) -> bool {
-        let may_end = self.windows.may_end(peer, has_window);
-        if may_end && let Some(sessions) = self.windows.sessions_mut() {
+    /// Whether a session with a window may be wanted back whose sender has nothing here.
+    pub(crate) fn is_quiet(&mut self, peer: PeerId) -> bool {
+        self.windows.is_quiet(peer)
+    }
+
+    /// Whether a receive has got a message of a sender in its turn since the last call.
+    pub(crate) fn has_just_passed(&mut self, from: PeerId) -> bool {
+        self.windows.sessions_mut().is_some_and(|sessions| sessions.has_just_passed(from))
+    }
+
+    /// A session is wanted back.
+    pub(crate) fn begin_leaving(&mut self, peer: PeerId) {
+        if let Some(sessions) = self.windows.sessions_mut() {
             sessions.begin_leaving(peer, self.matching.last_number());
         }
-        may_end
+    }
+
+    /// A sender has shown deferred sends, or answered a query, by which receives have got so many messages.
+    pub(super) fn step(&mut self, from: PeerId, passed: u32) {
+        if let Some(sessions) = self.windows.sessions_mut() {
+            sessions.step(from, passed, self.matching.last_number());
+        }
     }
 
     /// A sender gets a session. Returns the bytes of its window.

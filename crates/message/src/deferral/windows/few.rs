@@ -40,13 +40,12 @@ impl Windows {
         self.of_peers.get(from).is_none_or(|window| window.stored == 0 && nothing_open(window))
     }
 
-    /// Whether a session may be wanted back whose sender has nothing here. `has_window`: then none of its sends is
-    /// dropped either, and nothing of its window has become free since the last look.
-    pub(crate) fn may_end(&mut self, from: PeerId, has_window: bool) -> bool {
+    /// Whether a session with a window may be wanted back whose sender has nothing here: none of its sends is dropped
+    /// either, and nothing of its window has become free since the last look.
+    pub(crate) fn is_quiet(&mut self, from: PeerId) -> bool {
         let window = self.of_peers.of(from);
         let (freed, has_dropped) = (window.freed, window.dropped.is_some());
-        let Some(sessions) = &mut self.sessions else { return false };
-        !has_window || sessions.is_quiet(from, freed) && !has_dropped
+        self.sessions.as_mut().is_some_and(|sessions| sessions.is_quiet(from, freed)) && !has_dropped
     }
 
     /// A sender has a session, and a window if it is not the last one. Returns the bytes of that.

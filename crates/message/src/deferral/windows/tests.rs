@@ -16,7 +16,8 @@ const LIMITS: Limits = Limits {
 };
 
 fn of_spare(spare: usize) -> Windows {
-    let lent = Lent { limits: LIMITS, newcomers: 400, planned: 2, sessions: None, growth_least: 50, spare };
+    let lent =
+        Lent { limits: LIMITS, newcomers: 400, planned: 2, sessions: None, turn_steps: 1, growth_least: 50, spare };
     Windows::new(3, lent)
 }
 

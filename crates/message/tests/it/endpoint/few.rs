@@ -1,6 +1,8 @@
 //! Receive memory that is not enough for all to send at a time: senders ask, and take turns.
 
 use crate::support::{Memory, Setup, World, pattern};
+use std::time::Duration;
+use tidegate_message::flow::SchemeName;
 use tidegate_message::{Access, Counter};
 
 /// So many nodes with so many bytes beyond the least that is legal.
@@ -252,6 +254,61 @@ fn one_that_floods_holds_up_neither_others_nor_its_own_messages() {
             );
         }
         println!("{rate} sends, {others} receives, late: {is_late}, {again} again: {rounds} rounds");
+    }
+}
+
+/// A flood into receives that are posted again all the time, where mailboxes are so small that there is always
+/// something to tell its sender.
+#[test]
+fn one_that_always_has_to_be_told_something_holds_up_no_other() {
+    for &scheme in SchemeName::ALL {
+        for (slots, seed) in [(3, 1), (4, 2), (3, 3), (4, 4)] {
+            let base = setup(4, 0, seed);
+            let mut world = Setup { scheme, slots, credit_slots: 1, operations: 1 << 20, ..base }.build();
+            let mut of_flood = Vec::new();
+            let mut flood = |world: &mut World| {
+                (0..3).for_each(|_| _ = world.send(1).to(0).tagged(1).bytes(&pattern(1, 50)).silent().post());
+                world.steps(10);
+                world.pass(Duration::from_micros(200));
+                of_flood.retain(|receive| !world.is_done(*receive));
+                while of_flood.len() < 8 {
+                    of_flood.push(world.receive(0).from(1).tagged(1).capacity(100).post());
+                }
+            };
+            (0..30).for_each(|_| flood(&mut world));
+            let receive = world.receive(0).from(2).tagged(3).capacity(100).post();
+            world.send(2).to(0).tagged(3).bytes(&pattern(2, 50)).silent().post();
+            let mut rounds = 0;
+            while !world.is_done(receive) {
+                flood(&mut world);
+                rounds += 1;
+                assert!(rounds < 2000, "{scheme:?}, {slots} slots, seed {seed}: it goes on\n{world}");
+            }
+        }
+    }
+}
+
+/// Receives that are posted one after the other get several messages for each turn, though others need one.
+#[test]
+fn a_turn_serves_receives_that_follow_each_other() {
+    const EACH: usize = 64;
+    for (from_anyone, turns_most) in [(true, 30), (false, 50)] {
+        let mut world = setup(4, 0, 5).build();
+        for from in 1..4 {
+            (0..EACH).for_each(|_| _ = world.send(from).to(0).tagged(1).bytes(&pattern(from, 50)).silent().post());
+        }
+        world.settle();
+        let before = world.counter(0, Counter::SessionsGiven);
+        for number in 0..3 * EACH {
+            let receive = world.receive(0).tagged(1).capacity(100);
+            let receive = if from_anyone { receive } else { receive.from(1 + number / EACH) }.post();
+            world.run_until("it has its message", |world| world.is_done(receive));
+        }
+        let turns = world.counter(0, Counter::SessionsGiven) - before;
+        println!("from anyone: {from_anyone}: {turns} turns");
+        assert!(turns <= turns_most, "{turns} turns for {} messages", 3 * EACH);
+        world.settle();
+        assert_over(&mut world);
     }
 }
 

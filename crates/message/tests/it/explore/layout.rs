@@ -177,7 +177,8 @@ impl Layout {
             Window::Bytes(bytes) => bytes,
             Window::Few(more) => {
                 let least = Endpoint::<ActorLink>::least_receive_memory(&plenty).expect("a legal configuration");
-                return EndpointConfig { receive_memory: least + more, ..plenty };
+                // Turns of two steps: they end by their number of steps, and by silence.
+                return EndpointConfig { receive_memory: least + more, packets_per_progress: 2, ..plenty };
             }
         };
         let beyond = (each - envelope) * plenty.flow.peers as usize;
