@@ -99,6 +99,8 @@ def test_settings_with_which_ranks_wait_for_each_other_are_passed_over(tmp_path)
     assert all(each["is_enough"] and not each["hangs"] and each["settings_that_hang"] > 0 for each in found["choices"]), found
     text = run(*words, "--schemes", "preposted", "--buffers", "1,100", "--all").stdout
     assert " hangs " in text and "ranks wait for each other for ever" in text, text
+    pools = json.loads(run(*words, "--schemes", "speculative", "--pool-slots", "64,256", "--slots", "8", "--all", "--json").stdout)
+    assert [choice["amount"] for choice in pools["choices"]] == [64, 256], "sizes of a pool are not those of shares"
 
 
 def test_a_larger_job_of_the_same_pattern(tmp_path):

@@ -89,12 +89,17 @@ pub struct PlanArguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_777_215))]
     pub slots: Vec<u64>,
 
+    /// Values of --pool-slots of `run` to try (speculative), with commas between [default: 512 to 65536]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_777_215))]
+    pub pool_slots: Vec<u64>,
+
     /// What is tried of --buffers, --buffers-most (growing) and --pool-most (shared_window) of `run` [default: 1 to
     /// 512, of a pool to 4096, likewise]
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_383))]
     pub buffers: Vec<u64>,
 
-    /// Show what comes of each of --slots and --buffers, without a bound on memory, instead of the least that is enough
+    /// Show what comes of each of --slots, --pool-slots and --buffers, without a bound on memory, instead of the least
+    /// that is enough
     #[arg(long)]
     pub all: bool,
 

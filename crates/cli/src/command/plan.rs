@@ -100,6 +100,7 @@ fn wish(arguments: &PlanArguments, margin: Margin) -> Wish {
     Wish {
         overhead: arguments.overhead,
         slots: arguments.slots.iter().map(|slots| *slots as u32).collect(),
+        pool_slots: arguments.pool_slots.iter().map(|slots| *slots as u32).collect(),
         buffers: arguments.buffers.iter().map(|buffers| *buffers as u32).collect(),
         margin,
     }

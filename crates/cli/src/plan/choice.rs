@@ -61,6 +61,8 @@ pub struct Wish {
     pub overhead: f64,
     /// The numbers of slots that are tried; empty: the usual ones.
     pub slots: Vec<u32>,
+    /// The numbers of a pool's slots, likewise.
+    pub pool_slots: Vec<u32>,
     /// The numbers of buffers, likewise.
     pub buffers: Vec<u32>,
     /// How much more than the least is recommended.
@@ -266,7 +268,11 @@ fn amounts(
     usual: fn(Knob) -> Vec<u32>,
 ) -> Result<Vec<Setting>, String> {
     let knob = Knob::of(scheme);
-    let given = if knob == Knob::Slots { &wish.slots } else { &wish.buffers };
+    let given = match knob {
+        Knob::Slots => &wish.slots,
+        Knob::PoolSlots => &wish.pool_slots,
+        Knob::Buffers | Knob::BuffersMost | Knob::PoolMost => &wish.buffers,
+    };
     let mut wanted = if given.is_empty() { usual(knob) } else { given.clone() };
     wanted.sort_unstable();
     wanted.dedup();

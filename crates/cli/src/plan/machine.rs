@@ -65,7 +65,7 @@ impl Machine {
         let [(_, scenario)] = sweep.points.as_slice() else {
             return Err(format!(
                 "lists make a sweep ({}), and `plan` chooses by itself: give each field one value, and what is to be tried \
-                 by --schemes, --slots and --buffers",
+                 by --schemes, --slots, --pool-slots and --buffers",
                 sweep.axes.join(", ")
             ));
         };

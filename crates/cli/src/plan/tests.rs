@@ -81,7 +81,8 @@ impl Job {
     fn plan(&self, slots: &[u32]) -> Planned {
         let (_, largest) = longer_than(&self.program.trace, self.machine.eager_bytes);
         let margin = Margin::new(&self.machine, largest);
-        let wish = Wish { overhead: OVERHEAD, slots: slots.to_vec(), buffers: Vec::new(), margin };
+        let wish =
+            Wish { overhead: OVERHEAD, slots: slots.to_vec(), pool_slots: Vec::new(), buffers: Vec::new(), margin };
         let (bar, permits, tally) = (Bar::new("plan"), Permits::new(2), Tally::default());
         let runs = Runs {
             trace: &self.program.trace,
