@@ -1,6 +1,7 @@
 // A job that begins, meets, and ends.
 
 #include <mpi.h>
+#include <stddef.h>
 
 int main(void) {
     MPI_Init(NULL, NULL);
