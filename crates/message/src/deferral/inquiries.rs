@@ -70,10 +70,11 @@ impl Inquiries {
         self.0.iter().any(|inquiry| inquiry.number == number)
     }
 
-    /// The first beyond `after` that a message of `source` could satisfy.
-    pub(super) fn first_from(&self, source: Target, after: Number) -> Option<(Number, Queue, Pattern)> {
-        let wanted = |inquiry: &&Inquiry| inquiry.number > after && inquiry.pattern.may_come_from(source);
-        self.0.iter().find(wanted).map(|inquiry| (inquiry.number, inquiry.queue, inquiry.pattern))
+    /// The first of a queue beyond `after` that a message of `source` could satisfy.
+    pub(super) fn first_from(&self, queue: Queue, source: Target, after: Number) -> Option<(Number, Pattern)> {
+        let of_queue = self.0.iter().filter(|inquiry| inquiry.queue == queue && inquiry.number > after);
+        let mut wanted = of_queue.filter(|inquiry| inquiry.pattern.may_come_from(source));
+        wanted.next().map(|inquiry| (inquiry.number, inquiry.pattern))
     }
 }
 
@@ -96,8 +97,10 @@ mod tests {
         inquiries.push(inquiry(1, Source::From(b)));
         inquiries.push(inquiry(2, Source::Any));
         assert_eq!(inquiries.find_named(5, |context| context.0), Some(Number(1)), "the oldest");
-        let first = |source, after| inquiries.first_from(source, Number(after)).map(|(number, ..)| number.0);
+        let first_of = |queue, source, after| inquiries.first_from(queue, source, Number(after));
+        let first = |source, after| first_of(Queue::Tagged, source, after).map(|(number, _)| number.0);
         assert_eq!([first(a, 0), first(b, 0), first(b, 1), first(a, 2)], [Some(2), Some(1), Some(2), None]);
+        assert!(first_of(Queue::Untagged, a, 0).is_none(), "none is in the other queue");
         assert!(inquiries.take_of(Number(1), Queue::Untagged).is_none(), "it is in the other queue");
         assert!(inquiries.take_of(Number(1), Queue::Tagged).is_some() && inquiries.take(Number(2)).is_some());
         assert!(inquiries.is_empty() && !inquiries.contains(Number(2)));

@@ -35,8 +35,9 @@
 //! - W4: a *deferral notice* shows each deferred send: it is matched with a receive that is posted, or its envelope is
 //!   *dropped*: the receiver keeps a count only. Why: a receive posted before it gets it though there is no room.
 //! - W5: a receive that could be met by a dropped envelope, and finds the sender's window nearly used up, makes a
-//!   *query* ([`windows`]), one per pair at a time, in order of posting; with room left, the sender goes on by itself.
-//!   Why: a receive posted after it gets it; draining is a stream, not a query per message.
+//!   *query* ([`windows`]), one per pair at a time, in order of posting in each queue; with room left, the sender goes
+//!   on by itself. Why: a receive posted after it gets it; draining is a stream, not a query per message. Why in each
+//!   queue: a receive for several messages may be queried for without an end.
 //! - W6: while a receive's query is open an envelope in a deferral notice that it accepts is dropped. Why: the answer
 //!   may be an older send.
 //! - W7: a query is answered when no send is in doubt, with the first dropped one that fits; it goes to the first

@@ -29,9 +29,10 @@
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
 //!   been posted with which its sends were not compared, or it has new ones. While others need a turn, it has a number
 //!   of steps; then its sender is queried only for the receives that are posted by then, and counts as compared with
-//!   these; a receive that takes several messages gets one more. Why: a receive gets its message after at most one turn
-//!   of each; with nothing new there is nothing to do; receives that are posted all the time do not make a turn
-//!   endless. Why not one step: a program that receives one message after the other would wait for a turn for each.
+//!   these; a receive that takes several messages gets one more, and holds up those of its queue only. Why: a receive
+//!   gets its message after at most one turn of each; with nothing new there is nothing to do; receives that are posted
+//!   all the time do not make a turn endless. Why not one step: a program that receives one message after the other
+//!   would wait for a turn for each.
 //! - S5: a peek waits until all sends have been compared with it for which a session had been asked when it was posted.
 //!   Why: else it could miss every turn. For later ones it does not wait: senders that always have more would not let
 //!   it end. Behind a receive that waits for a sender's next turn (S4) it is not queried in this one: that receive
@@ -49,7 +50,7 @@
 
 use crate::envelope::{Number, Pattern};
 use crate::malformed::Malformed;
-use crate::operation::Target;
+use crate::operation::{Queue, Target};
 use crate::wire::Asking;
 use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Peers};
@@ -108,10 +109,11 @@ impl Peer {
         (self.standing, self.unshown) = (Standing::Leaving, latest.0 as u32);
     }
 
-    /// All that it has shown has been compared with all that was posted.
-    fn end(&mut self, latest: Number) {
+    /// All that it has shown has been compared with all that was posted. `is_cut`: but for one queue, in which a
+    /// receive for several messages takes more. Later ones of that queue get nothing before it.
+    fn end(&mut self, latest: Number, is_cut: bool) {
         let unshown = (latest.0 as u32).wrapping_sub(self.unshown).cast_signed().max(0).cast_unsigned();
-        *self = Peer { unshown, compared: latest, ..Peer::default() };
+        *self = Peer { unshown, compared: latest, has_new: is_cut, ..Peer::default() };
     }
 }
 
@@ -138,8 +140,8 @@ struct Wanted {
     steps: u32,
     /// Whether a receive has got a message since the last look.
     has_passed: bool,
-    /// Its sender is compared with receives and peeks up to this one only.
-    limit: Option<Number>,
+    /// Its sender is compared with receives and peeks of each queue up to these only.
+    limits: Option<[Number; 2]>,
 }
 
 /// See the module.
@@ -229,9 +231,13 @@ impl Sessions {
         self.last == Some(peer)
     }
 
-    /// The last receive or peek for which this sender may be queried, if others need its session.
-    pub(crate) fn limit(&self, peer: PeerId) -> Option<Number> {
-        self.wanted.filter(|_| self.has_turn(peer))?.limit
+    /// The last receive or peek of a queue for which this sender may be queried, if others need its session.
+    pub(crate) fn limit(&self, peer: PeerId, queue: Queue) -> Option<Number> {
+        Some(self.limits(peer)?[queue as usize])
+    }
+
+    fn limits(&self, peer: PeerId) -> Option<[Number; 2]> {
+        self.wanted.filter(|_| self.has_turn(peer))?.limits
     }
 
     /// A sender has shown deferred sends, or answered a query. `passed`: how many messages receives have got by that.
@@ -243,18 +249,19 @@ impl Sessions {
             wanted.steps += passed.max(1);
             wanted.has_passed |= passed > 0;
             if wanted.steps >= self.steps_most {
-                wanted.limit.get_or_insert(latest);
+                wanted.limits.get_or_insert([latest; 2]);
             }
         }
     }
 
     /// A receive of this number has got a message of a sender, and takes more. If others need the session of that, it
     /// waits for the next turn.
-    pub(crate) fn end_at_multi(&mut self, from: PeerId, number: Number) {
-        if let Some(limit) = self.limit(from)
-            && let Some(wanted) = &mut self.wanted
+    pub(crate) fn end_at_multi(&mut self, from: PeerId, queue: Queue, number: Number) {
+        if self.has_turn(from)
+            && let Some(limits) = self.wanted.as_mut().and_then(|wanted| wanted.limits.as_mut())
         {
-            wanted.limit = Some(limit.min(Number(number.0 - 1)));
+            let limit = &mut limits[queue as usize];
+            *limit = Number(number.0 - 1).min(*limit);
         }
     }
 
@@ -303,8 +310,8 @@ impl Sessions {
     /// A session is free again. All that its sender has shown was compared with `latest`, the last receive or peek, or
     /// with the last before the [limit](Self::limit).
     pub(crate) fn end(&mut self, from: PeerId, latest: Number) {
-        let latest = self.limit(from).unwrap_or(latest);
-        self.peers.of(from).end(latest);
+        let [tagged, untagged] = self.limits(from).unwrap_or([latest; 2]);
+        self.peers.of(from).end(tagged.max(untagged), tagged != untagged);
         self.take_back(from);
     }
 
@@ -399,7 +406,7 @@ impl Sessions {
     /// one at once.
     pub(crate) fn has_just_passed(&mut self, from: PeerId) -> bool {
         let wanted = self.wanted.as_mut().filter(|_| self.last == Some(from));
-        wanted.is_some_and(|wanted| std::mem::take(&mut wanted.has_passed) && wanted.limit.is_none())
+        wanted.is_some_and(|wanted| std::mem::take(&mut wanted.has_passed) && wanted.limits.is_none())
     }
 
     /// Notes what is free of a holder's window. Returns whether that is as at the last look.

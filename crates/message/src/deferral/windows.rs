@@ -3,15 +3,15 @@
 //! stored satisfies, and gives room back. [`rooms`](super::rooms) is the sender's side.
 //!
 //! Receives and peeks are numbered in order of posting. Per sender of dropped envelopes the receiver keeps how many
-//! they are, up to which number the receives have been compared with them, and which query is open: a few words,
-//! however many the sends. A receive up to that number has been compared with every send dropped by now; one beyond it
-//! has not, and gets nothing out of a deferral notice of that sender before its query has been answered (W6).
+//! they are, up to which number the receives of each queue have been compared with them, and which query is open: a
+//! few words, however many the sends. A receive up to that number has been compared with every send dropped by now; one
+//! beyond it has not, and gets nothing out of a deferral notice of that sender before its query has been answered (W6).
 
 use super::inquiries::{Inquiries, Inquiry};
 use super::pressure::{Pressure, PressureReport};
 use super::sessions::Sessions;
 use crate::counter::{Counter, Counters};
-use crate::envelope::{Number, Pattern};
+use crate::envelope::Number;
 use crate::heap::block;
 use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
@@ -264,16 +264,16 @@ impl Windows {
         self.of_peers.get(from).map_or(self.of_peers.config().of(from), |window| window.bytes - window.stored)
     }
 
-    /// The latest receive that may have a send out of a deferral notice of `from` (W6). `None`: any may.
-    pub(crate) fn until(&self, from: PeerId) -> Option<Number> {
-        self.of_peers.get(from)?.dropped.as_ref().filter(|it| it.count > 0).map(|it| it.asked)
+    /// The latest receive of a queue that may have a send out of a deferral notice of `from` (W6). `None`: any may.
+    pub(crate) fn until(&self, from: PeerId, queue: Queue) -> Option<Number> {
+        self.of_peers.get(from)?.dropped.as_ref().filter(|it| it.count > 0).map(|it| it.asked[queue as usize])
     }
 
     /// A deferred send stays with its sender, and its envelope is dropped. `latest`: the last receive or peek.
     pub(crate) fn drop_envelope(&mut self, from: PeerId, tag: Option<u64>, latest: Number) {
         let (dropped, begins) = self.of(from).begin_dropping();
         if dropped.count == 0 {
-            dropped.asked = latest;
+            dropped.asked = [latest; 2];
         }
         dropped.count += 1;
         if begins {
@@ -289,7 +289,7 @@ impl Windows {
             return Err(Malformed);
         }
         dropped.count += u64::from(sends);
-        dropped.asked = Number::default();
+        dropped.asked = [Number::default(); 2];
         if begins {
             self.begin_pressure(from, None);
         }
@@ -326,56 +326,6 @@ impl Windows {
         }
     }
 
-    /// What is to be said to a sender now (W5), once its window has [shrunk](Self::shrink). `is_returning`: room is on
-    /// its way back to it; once that has left, the rest follows. `first_from`: the first posted receive beyond a number
-    /// that a message of this sender could satisfy.
-    pub(crate) fn update(
-        &mut self,
-        counters: &Counters,
-        from: PeerId,
-        is_returning: bool,
-        first_from: impl FnOnce(Target, Number) -> Option<(Number, Queue, Pattern)>,
-    ) -> WindowUpdate {
-        let mut update = WindowUpdate::default();
-        if self.of(from).freed >= self.of(from).quarter() {
-            update.room = self.return_room(from, is_returning);
-        }
-        let Some(Dropped { count: 1.., asked, open: None }) = self.of(from).dropped.as_deref() else {
-            return update;
-        };
-        let (source, asked) = (Target::Peer(from), *asked);
-        let limit = self.sessions.as_ref().and_then(|sessions| sessions.limit(from));
-        let needs = [first_from(source, asked), self.inquiries.first_from(source, asked)];
-        let Some((number, queue, pattern)) = needs.into_iter().flatten().min_by_key(|(number, ..)| *number) else {
-            return update;
-        };
-        // None is passed over: who has been queried for a later one counts as compared with all before it.
-        if limit.is_some_and(|limit| number > limit && !self.inquiries.contains(number)) {
-            return update;
-        }
-        if update.room.is_none() {
-            update.room = self.return_room(from, is_returning);
-        }
-        if self.goes_on(from) {
-            return update;
-        }
-        if let Some(dropped) = &mut self.of(from).dropped {
-            dropped.open = Some(number);
-            counters.add(Counter::Queries, 1);
-            update.query = Some(Query { queue, tag: pattern.tag, ignore: pattern.ignore });
-        }
-        update
-    }
-
-    /// Gives a sender back what has become free of its window.
-    fn return_room(&mut self, to: PeerId, is_returning: bool) -> Option<Room> {
-        if is_returning {
-            return None;
-        }
-        let freed = std::mem::take(&mut self.of(to).freed);
-        (freed > 0).then_some(Room { bytes: freed.into() })
-    }
-
     /// Whether a sender has room for its first deferred send, whatever that is (W2): it will send it unasked.
     fn goes_on(&self, from: PeerId) -> bool {
         if self.sessions.as_ref().is_some_and(|sessions| sessions.has_shown(from)) {
@@ -402,29 +352,6 @@ impl Windows {
         self.with_dropped.len()
     }
 
-    /// A sender offers something. `is_asked`: our query, if one is open, has left.
-    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Answered, Malformed> {
-        let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
-        let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
-        Ok(Answered { number, until: number.max(dropped.asked) })
-    }
-
-    /// A sender has no match for our query.
-    pub(crate) fn take_no_match(&mut self, from: PeerId, is_asked: bool) -> Result<(), Malformed> {
-        let dropped = self.of(from).dropped.as_mut().ok_or(Malformed)?;
-        let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
-        self.close_query(from, number);
-        self.end_account(from);
-        Ok(())
-    }
-
-    /// The receive of this number has been compared with all dropped envelopes of `from`.
-    pub(crate) fn close_query(&mut self, from: PeerId, number: Number) {
-        if let Some(dropped) = &mut self.of(from).dropped {
-            dropped.asked = dropped.asked.max(number);
-        }
-    }
-
     /// Whether some sender may still have something for a peek.
     pub(crate) fn is_open(&self, inquiry: &Inquiry) -> bool {
         if self.sessions.as_ref().is_some_and(|sessions| sessions.is_open(inquiry.number, &inquiry.pattern)) {
@@ -435,7 +362,8 @@ impl Windows {
                 return false;
             };
             let wanted = dropped.count > 0 && inquiry.pattern.may_come_from(Target::Peer(peer));
-            wanted && dropped.asked < inquiry.number && (dropped.open.is_some() || !self.goes_on(peer))
+            let asked = dropped.asked[inquiry.queue as usize];
+            wanted && asked < inquiry.number && (dropped.open.is_some() || !self.goes_on(peer))
         })
     }
 
@@ -494,6 +422,7 @@ fn raise_peak(counters: &Counters) {
 }
 
 mod few;
+mod querying;
 mod records;
 #[cfg(test)]
 mod tests;

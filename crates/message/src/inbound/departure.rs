@@ -50,7 +50,7 @@ impl<L: Link> Inbound<L> {
         if cost > 0 {
             self.windows.leave(port.link.counters(), peer, cost);
             self.windows.shrink(peer);
-            self.windows.update(port.link.counters(), peer, false, |_, _| None);
+            self.windows.update(port.link.counters(), peer, false, |_, _, _| None);
         }
     }
 

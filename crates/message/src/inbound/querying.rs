@@ -40,7 +40,7 @@ impl<L: Link> Inbound<L> {
             let Entry { send, queue, length, tag, data } = Entry::parse(entry).ok_or(Malformed)?;
             let length = usize::try_from(length).map_err(|_| Malformed)?;
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
-            let until = self.windows.until(from);
+            let until = self.windows.until(from, queue);
             match self.matching.of(queue).accept_until(&envelope, until) {
                 Some(active) => {
                     self.pull_deferred(port, pulls, from, send, Matched { active, envelope, queue });
@@ -101,7 +101,7 @@ impl<L: Link> Inbound<L> {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
-        let answered = self.windows.take_offer(from, self.has_asked(port, from))?;
+        let answered = self.windows.take_offer(from, queue, self.has_asked(port, from))?;
         let accepted = self.matching.of(queue).accept_until(&envelope, Some(answered.until));
         self.step(from, accepted.is_some().into());
         match accepted {
@@ -116,23 +116,23 @@ impl<L: Link> Inbound<L> {
                 self.windows.remember(from)?;
             }
             None => {
-                self.windows.close_query(from, answered.number);
+                self.windows.close_query(from, queue, answered.number);
                 self.offer_to_inquiry(port, answered.number, RemoteSend::of_deferred(from, send), envelope, queue)?;
             }
         }
-        self.end_at_multi(from, answered.number);
+        self.end_at_multi(from, queue, answered.number);
         self.update_window(port, from);
         Ok(())
     }
 
     /// A query of this number is answered. If its receive is still posted, it is one for several messages.
-    fn end_at_multi(&mut self, from: PeerId, number: Number) {
-        let Some(limited) = self.windows.sessions_mut().filter(|sessions| sessions.limit(from).is_some()) else {
+    fn end_at_multi(&mut self, from: PeerId, queue: Queue, number: Number) {
+        let Some(limited) = self.windows.sessions_mut().filter(|sessions| sessions.limit(from, queue).is_some()) else {
             return;
         };
-        let next = self.matching.first_from(Target::Peer(from), Number(number.0 - 1));
-        if next.is_some_and(|(next, ..)| next == number) {
-            limited.end_at_multi(from, number);
+        let next = self.matching.of(queue).first_from(Target::Peer(from), Number(number.0 - 1));
+        if next.is_some_and(|(next, _)| next == number) {
+            limited.end_at_multi(from, queue, number);
         }
     }
 

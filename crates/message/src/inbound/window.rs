@@ -74,7 +74,7 @@ impl<L: Link> Inbound<L> {
         let has_shown = self.windows.sessions().is_some_and(|sessions| sessions.has_shown(from));
         let is_returning = port.egress.returning(from) > 0 || has_shown;
         let (windows, matching) = (&mut self.windows, &mut self.matching);
-        let first_from = |source, after| matching.first_from(source, after);
+        let first_from = |queue, source, after| matching.of(queue).first_from(source, after);
         let update = windows.update(port.link.counters(), from, is_returning, first_from);
         if let Some(room) = update.room {
             port.tell(from, room);

@@ -1,6 +1,7 @@
 use super::records::RECORD_BYTES;
 use super::*;
 use crate::control_size::ControlSize;
+use crate::envelope::Pattern;
 use crate::operation::{Context, Source};
 
 const A: PeerId = PeerId(0);
@@ -28,10 +29,11 @@ fn windows() -> Windows {
 /// The update when the first receive that A could satisfy is this one.
 fn update(windows: &mut Windows, counters: &Counters, first: Option<u64>) -> WindowUpdate {
     windows.shrink(A);
-    windows.update(counters, A, false, |source, after| {
+    windows.update(counters, A, false, |queue, source, after| {
         assert_eq!(source, Target::Peer(A));
         let pattern = Pattern { from: Source::Any, tag: 7, ignore: 0 };
-        first.map(Number).filter(|number| *number > after).map(|number| (number, Queue::Tagged, pattern))
+        let first = first.filter(|_| queue == Queue::Tagged).map(Number);
+        first.filter(|number| *number > after).map(|number| (number, pattern))
     })
 }
 
@@ -72,7 +74,7 @@ fn room_is_given_back_a_quarter_of_a_window_at_a_time() {
     assert!(!windows.pass(A, 249), "too little");
     assert_eq!(update(&mut windows, &counters, None), WindowUpdate::default());
     assert!(windows.pass(A, 1));
-    let waits = windows.update(&counters, A, true, |_, _| None);
+    let waits = windows.update(&counters, A, true, |_, _, _| None);
     assert_eq!(waits, WindowUpdate::default(), "the room before has not left yet");
     assert_eq!(update(&mut windows, &counters, None), ROOM(250));
     assert_eq!(update(&mut windows, &counters, None), WindowUpdate::default(), "once");
@@ -86,12 +88,13 @@ fn a_query_is_made_for_the_first_receive_that_a_dropped_envelope_could_meet_and_
     assert_eq!(update(&mut windows, &counters, Some(3)).query, None, "that one was posted before it was dropped");
     assert_eq!(update(&mut windows, &counters, Some(4)).query, Some(QUERY));
     assert_eq!(update(&mut windows, &counters, Some(4)).query, None, "it is open");
-    assert_eq!(windows.until(A), Some(Number(3)), "later receives must not be met out of turn (W6)");
-    assert_eq!(windows.take_offer(A, false), Err(Malformed), "the query has not left");
-    assert_eq!(windows.take_offer(A, true), Ok(Answered { number: Number(4), until: Number(4) }));
-    assert_eq!(windows.take_offer(A, true), Err(Malformed), "it was answered");
+    assert_eq!(windows.until(A, Queue::Tagged), Some(Number(3)), "later receives must not be met out of turn (W6)");
+    assert_eq!(windows.take_offer(A, Queue::Tagged, false), Err(Malformed), "the query has not left");
+    assert_eq!(windows.take_offer(A, Queue::Untagged, true), Err(Malformed), "the query is about the other queue");
+    assert_eq!(windows.take_offer(A, Queue::Tagged, true), Ok(Answered { number: Number(4), until: Number(4) }));
+    assert_eq!(windows.take_offer(A, Queue::Tagged, true), Err(Malformed), "it was answered");
     assert_eq!((windows.remember(A), windows.remember(A)), (Ok(()), Err(Malformed)));
-    assert!(!windows.has_dropped() && windows.until(A).is_none());
+    assert!(!windows.has_dropped() && windows.until(A, Queue::Tagged).is_none());
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! The window of one sender, as its receiver keeps it.
 
 use crate::envelope::Number;
+use crate::operation::Queue;
 use tidegate_flow::{Initial, PeerId};
 
 /// The sends of one peer whose envelopes the receiver has dropped.
 #[derive(Debug)]
 pub(super) struct Dropped {
     pub(super) count: u64,
-    /// The latest receive that was compared with all of them.
-    pub(super) asked: Number,
-    /// The receive whose query is open.
-    pub(super) open: Option<Number>,
+    /// Of each queue the latest receive that was compared with all of them.
+    pub(super) asked: [Number; 2],
+    /// The receive whose query is open, and its queue.
+    pub(super) open: Option<(Number, Queue)>,
 }
 
 /// The window of one sender.
@@ -38,7 +39,7 @@ impl Window {
     /// The account of dropped envelopes, and whether it begins now.
     pub(super) fn begin_dropping(&mut self) -> (&mut Dropped, bool) {
         let begins = self.dropped.is_none();
-        let none = || Box::new(Dropped { count: 0, asked: Number::default(), open: None });
+        let none = || Box::new(Dropped { count: 0, asked: [Number::default(); 2], open: None });
         (self.dropped.get_or_insert_with(none), begins)
     }
 }

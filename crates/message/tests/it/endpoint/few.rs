@@ -350,6 +350,42 @@ fn a_flood_into_receives_for_several_messages_holds_up_no_other() {
     }
 }
 
+/// A flood into untagged receives for several messages, which come first and always take more, holds up no receive
+/// of a tagged message of its sender, and no peek for one, not even one after the other.
+#[test]
+fn receives_for_several_messages_hold_up_none_of_the_other_queue() {
+    for (rate, is_peek) in [(1, true), (8, true), (2, false), (8, false), (16, false)] {
+        let mut world = Setup { operations: 1 << 20, ..setup(3, 0, 3) }.build();
+        let flood = |world: &mut World| {
+            (0..rate).for_each(|_| _ = world.send(1).to(0).bytes(&pattern(1, 50)).silent().post());
+            world.steps(10);
+        };
+        let multi = |world: &mut World| world.receive(0).capacity(1 << 20).multi(100).post();
+        let mut receives = [multi(&mut world), multi(&mut world)];
+        (0..50).for_each(|_| flood(&mut world));
+        world.send(1).to(0).tagged(3).bytes(&pattern(2, 50)).silent().post();
+        let post = |world: &mut World| {
+            let receive = world.receive(0).from(1).tagged(3);
+            if is_peek { receive.peek() } else { receive.capacity(100) }.post()
+        };
+        let (mut found, mut rounds) = (post(&mut world), 0);
+        while !world.is_done(found) || world.all(found)[0].completion.result.is_err() {
+            if world.is_done(found) {
+                found = post(&mut world);
+            }
+            flood(&mut world);
+            for receive in &mut receives {
+                if world.all(*receive).iter().any(|done| done.completion.released) {
+                    *receive = multi(&mut world);
+                }
+            }
+            rounds += 1;
+            assert!(rounds < 1500, "{rate} sends, by a peek: {is_peek}: it is not found\n{world}");
+        }
+        println!("{rate} sends, by a peek: {is_peek}: {rounds} rounds");
+    }
+}
+
 /// A peek ends though the only sender never stops.
 #[test]
 fn a_peek_ends_beside_one_endless_flood() {

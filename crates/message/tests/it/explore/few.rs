@@ -67,7 +67,13 @@ fn sends_that_are_counted() {
     let sender = [send(2, UNTAGGED, 0), send(2, 2, 0), send(2, 1, 0), send(2, 1, 0)];
     let receiver = [ANY, receive(0, 1), receive(0, UNTAGGED), receive(0, 1)];
     few(&SCHEMES[..1], &[&sender, &[], &receiver]);
+    // Each queue has its own queries.
+    let sender = [send(2, UNTAGGED, 0), send(2, 1, 20), send(2, UNTAGGED, 0)];
+    let receiver = [receive(0, UNTAGGED), ANY, receive(0, UNTAGGED)];
+    few(&SCHEMES[..1], &[&sender, &[], &receiver]);
     if everything() {
+        let receiver = [receive(0, UNTAGGED), receive(1, 1), ANY, receive(0, UNTAGGED)];
+        few(&SCHEMES[..1], &[&sender, &[send(2, 1, 0)], &receiver]);
         let sender = [send(2, 1, 0), send(2, 2, 0), send(2, 1, 0)];
         few(&SCHEMES[..1], &[&sender, &[send(2, 2, 0)], &[receive(1, 2), Wait { of: 0 }, ANY, ANY, ANY]]);
     }
