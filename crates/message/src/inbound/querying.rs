@@ -104,6 +104,7 @@ impl<L: Link> Inbound<L> {
         let answered = self.windows.take_offer(from, queue, self.has_asked(port, from))?;
         let accepted = self.matching.of(queue).accept_until(&envelope, Some(answered.until));
         self.step(from, accepted.is_some().into());
+        let takes_more = accepted.as_ref().is_some_and(|active| active.is_of_several());
         match accepted {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);
@@ -120,12 +121,15 @@ impl<L: Link> Inbound<L> {
                 self.offer_to_inquiry(port, answered.number, RemoteSend::of_deferred(from, send), envelope, queue)?;
             }
         }
-        self.end_at_multi(from, queue, answered.number);
+        if takes_more {
+            self.end_at_multi(from, queue, answered.number);
+        }
         self.update_window(port, from);
         Ok(())
     }
 
-    /// A query of this number is answered. If its receive is still posted, it is one for several messages.
+    /// A receive for several messages has got the answer to a query of this number. If the receive of that is still
+    /// posted, the next answer could be for it again, and so on.
     fn end_at_multi(&mut self, from: PeerId, queue: Queue, number: Number) {
         let Some(limited) = self.windows.sessions_mut().filter(|sessions| sessions.limit(from, queue).is_some()) else {
             return;
