@@ -168,7 +168,7 @@ impl Windows {
             bytes: window.bytes,
             stored: window.stored,
             freed: window.freed,
-            dropped: dropped.map_or(0, |dropped| dropped.count),
+            dropped: dropped.map_or(0, |dropped| dropped.count.into()),
             is_querying: dropped.is_some_and(|dropped| dropped.open.is_some()),
         }
     }
@@ -275,7 +275,7 @@ impl Windows {
         if dropped.count == 0 {
             dropped.asked = [latest; 2];
         }
-        dropped.count += 1;
+        dropped.count = dropped.count.saturating_add(1);
         if begins {
             self.begin_pressure(from, tag);
         }
@@ -288,7 +288,7 @@ impl Windows {
         if dropped.open.is_some() {
             return Err(Malformed);
         }
-        dropped.count += u64::from(sends);
+        dropped.count = dropped.count.checked_add(sends).ok_or(Malformed)?;
         dropped.asked = [Number::default(); 2];
         if begins {
             self.begin_pressure(from, None);

@@ -32,7 +32,7 @@ impl Windows {
             return update;
         }
         if let Some(dropped) = &mut self.of(from).dropped {
-            dropped.open = Some((number, queue));
+            (dropped.open, dropped.last) = (Some((number, queue)), queue);
             counters.add(Counter::Queries, 1);
             update.query = Some(Query { queue, tag: pattern.tag, ignore: pattern.ignore });
         }
@@ -45,7 +45,7 @@ impl Windows {
         from: PeerId,
         mut first_from: impl FnMut(Queue, Target, Number) -> Option<(Number, Pattern)>,
     ) -> Option<(Number, Queue, Pattern)> {
-        let Dropped { count: count @ 1.., asked, open: None } = self.of_peers.get(from)?.dropped.as_deref()? else {
+        let Dropped { count: 1.., last, asked, open: None } = self.of_peers.get(from)?.dropped.as_deref()? else {
             return None;
         };
         let source = Target::Peer(from);
@@ -59,8 +59,8 @@ impl Windows {
             is_within.then_some((number, queue, pattern))
         };
         let [tagged, untagged] = [Queue::Tagged, Queue::Untagged].map(need_of);
-        // Neither queue waits for long for one that always needs something: with each message it is the other's turn.
-        if count % 2 == 0 { tagged.or(untagged) } else { untagged.or(tagged) }
+        // Neither queue waits for long for one that always needs something.
+        if *last == Queue::Untagged { tagged.or(untagged) } else { untagged.or(tagged) }
     }
 
     /// Gives a sender back what has become free of its window.

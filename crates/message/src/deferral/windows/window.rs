@@ -7,7 +7,9 @@ use tidegate_flow::{Initial, PeerId};
 /// The sends of one peer whose envelopes the receiver has dropped.
 #[derive(Debug)]
 pub(super) struct Dropped {
-    pub(super) count: u64,
+    pub(super) count: u32,
+    /// The queue of the last query.
+    pub(super) last: Queue,
     /// Of each queue the latest receive that was compared with all of them.
     pub(super) asked: [Number; 2],
     /// The receive whose query is open, and its queue.
@@ -39,7 +41,7 @@ impl Window {
     /// The account of dropped envelopes, and whether it begins now.
     pub(super) fn begin_dropping(&mut self) -> (&mut Dropped, bool) {
         let begins = self.dropped.is_none();
-        let none = || Box::new(Dropped { count: 0, asked: [Number::default(); 2], open: None });
+        let none = || Box::new(Dropped { count: 0, last: Queue::Untagged, asked: [Number::default(); 2], open: None });
         (self.dropped.get_or_insert_with(none), begins)
     }
 }

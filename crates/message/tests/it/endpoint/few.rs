@@ -386,6 +386,36 @@ fn receives_for_several_messages_hold_up_none_of_the_other_queue() {
     }
 }
 
+/// The same where so many sends of the flood are there at any time, and no other sender needs a turn.
+#[test]
+fn a_steady_flood_of_one_queue_holds_up_no_receive_of_the_other() {
+    for outstanding in [4, 16, 17, 40] {
+        let mut world = setup(3, 0, 1).build();
+        let mut open = Vec::new();
+        let mut flood = |world: &mut World| {
+            open.retain(|send| !world.is_done(*send));
+            while open.len() < outstanding {
+                open.push(world.send(1).to(0).bytes(&pattern(1, 50)).post());
+            }
+            world.steps(3);
+        };
+        for _ in 0..2 {
+            world.receive(0).capacity(1 << 20).multi(100).post();
+        }
+        (0..200).for_each(|_| flood(&mut world));
+        world.send(1).to(0).tagged(3).bytes(&pattern(2, 50)).silent().post();
+        (0..200).for_each(|_| flood(&mut world));
+        let receive = world.receive(0).from(1).tagged(3).capacity(100).post();
+        let mut rounds = 0;
+        while !world.is_done(receive) {
+            flood(&mut world);
+            rounds += 1;
+            assert!(rounds < 500, "{outstanding} at any time: it waits\n{world}");
+        }
+        println!("{outstanding} at any time: {rounds} rounds");
+    }
+}
+
 /// A peek ends though the only sender never stops.
 #[test]
 fn a_peek_ends_beside_one_endless_flood() {
