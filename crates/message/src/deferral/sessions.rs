@@ -16,8 +16,8 @@
 //!   before, that there are more. Its sends wait as they do for a receiver whose window is not known yet. Why: the
 //!   bound.
 //! - S2: a session is wanted back only if the receiver keeps nothing of its sender but dropped envelopes; of one with a
-//!   window not even these. The last one is wanted back as soon as no query of it is open, whatever is pulled from its
-//!   sender: who always has more that receives wait for would keep it. From then on the sender has no room. Why: it
+//!   window not even these. The last one is wanted back as soon as no query of its sender is open, whatever is pulled
+//!   from it: who always has more that receives wait for would keep it. From then on the sender has no room. Why: it
 //!   goes on to others soon.
 //! - S3: a sender whose session is wanted back shows every send that it had when that was said, and says so when
 //!   nothing is open: no notice in doubt, no request unanswered. In its turn it says so unasked as soon as it has
@@ -27,7 +27,7 @@
 //!   goes on instead. After its end the sender has shown nothing. Why: nothing is lost, a turn compares all sends with
 //!   all receives, and both sides agree on what is dropped: nothing.
 //! - S4: those that have asked have turns one after the other, and none has another one before a receive or a peek has
-//!   been posted with which its sends were not compared, or it has new ones. While others need a turn, it has a number
+//!   been posted with which its sends were not compared, or it has new ones. While others need one, a turn has a number
 //!   of steps; then its sender is queried only for the receives that are posted by then, and counts as compared with
 //!   these; a receive that takes several messages gets one more, and holds up those of its queue only. Why: a receive
 //!   gets its message after at most one turn of each; with nothing new there is nothing to do; receives that are posted

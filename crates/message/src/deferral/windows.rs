@@ -71,11 +71,13 @@ pub(crate) struct Lent {
     /// The bytes of a newcomer's window, and how many peers are no newcomers: the first.
     pub(crate) newcomers: u32,
     pub(crate) planned: u32,
-    /// How many senders have one at a time (`None`: all of them), and the steps of a turn (S4).
+    /// How many senders have one at a time; `None`: all of them.
     pub(crate) sessions: Option<u32>,
+    /// The steps of a turn, while others need one (S4).
     pub(crate) turn_steps: u32,
-    /// The least by which a window grows: an envelope; and bytes of receive memory that belong to no window.
+    /// The least by which a window grows: an envelope.
     pub(crate) growth_least: usize,
+    /// Bytes of receive memory that belong to no window.
     pub(crate) spare: usize,
 }
 
